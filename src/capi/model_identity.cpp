@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
+#include "capi/file_bytes.h"
 #include "core/error.h"
 #include "text/blake2b.h"
 #include "weight/gguf.h"
@@ -46,11 +46,8 @@ bool is_unchanged(const SeenFile& file) {
 // Empty where the file is shorter by now.
 std::vector<std::byte> digest_at(const SeenFile& file, uint64_t place) {
   std::vector<std::byte> bytes(std::min(kChunk, file.size - place));
-  std::ifstream stream(file.path, std::ios::binary);
-  stream.seekg(static_cast<std::streamoff>(place));
-  if (!stream.read(reinterpret_cast<char*>(bytes.data()),
-                   static_cast<std::streamsize>(bytes.size())))
-    return {};
+  const FileBytes opened(file.path);
+  if (!opened.is_open() || !opened.read(place, bytes)) return {};
   Blake2b digest(kDigestBytes);
   digest.update(bytes);
   return digest.digest();

@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <random>
 
+#include "capi/file_bytes.h"
 #include "core/error.h"
 #include "text/blake2b.h"
 #include "weight/printable.h"
@@ -43,36 +43,31 @@ std::string digest_of(std::span<const std::byte> tokens, std::span<const std::by
 
 class Reader {
  public:
-  explicit Reader(const std::string& path)
-      : name_(printable(path, kPathLimit)), file_(path, std::ios::binary | std::ios::ate) {
-    std::error_code error;
-    if (!file_ || !std::filesystem::is_regular_file(path, error))
-      throw ArgumentError(name_ + " cannot be read");
-    size_ = static_cast<uint64_t>(file_.tellg());
-    file_.seekg(0);
+  explicit Reader(const std::string& path) : name_(printable(path, kPathLimit)), file_(path) {
+    if (!file_.is_open()) throw ArgumentError(name_ + " cannot be read");
   }
 
   const std::string& name() const { return name_; }
-  uint64_t size() const { return size_; }
+  uint64_t size() const { return file_.size(); }
   [[noreturn]] void refuse(const std::string& why) const { throw ModelFormatError(name_ + why); }
 
   void refuse_cut(uint64_t needed) const {
-    if (size_ < needed)
-      refuse(" is cut off: it has " + std::to_string(size_) + " of " + std::to_string(needed) +
+    if (size() < needed)
+      refuse(" is cut off: it has " + std::to_string(size()) + " of " + std::to_string(needed) +
              " bytes");
   }
 
   std::vector<std::byte> take(uint64_t n) {
     std::vector<std::byte> bytes(n);
-    if (!file_.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(n)))
-      refuse(" could not be read to its end");
+    if (!file_.read(place_, bytes)) refuse(" could not be read to its end");
+    place_ += n;
     return bytes;
   }
 
  private:
   std::string name_;
-  std::ifstream file_;
-  uint64_t size_ = 0;
+  FileBytes file_;
+  uint64_t place_ = 0;  // behind what was taken
 };
 
 const JsonValue& entry(const Reader& file, const JsonValue& header, std::string_view name,
