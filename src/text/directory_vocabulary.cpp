@@ -120,9 +120,10 @@ std::optional<Frame> frame_of(const JsonValue& processor) {
     if (ids == nullptr) refuse_form("post_processor has no id for '" + printable(name) + "'");
     for (const JsonValue& id : ids->items) pieces.emplace_back(id_in(&id, "post_processor"));
   }
-  const auto text = std::ranges::find(pieces, std::optional<uint32_t>());
+  const auto is_text = [](const std::optional<uint32_t>& piece) { return !piece.has_value(); };
+  const auto text = std::ranges::find_if(pieces, is_text);
   const auto n_before = text - pieces.begin(), n_behind = pieces.end() - text - 1;
-  if (std::ranges::count(pieces, std::optional<uint32_t>()) != 1 || n_before > 1 || n_behind > 1)
+  if (std::ranges::count_if(pieces, is_text) != 1 || n_before > 1 || n_behind > 1)
     refuse_part("post_processor puts " + std::to_string(pieces.size()) +
                 " pieces in a row; akunu has one token before and one behind a text");
   return Frame{n_before > 0 ? pieces.front() : std::nullopt,

@@ -99,6 +99,7 @@ class Generation(Response):
         self._more_headers = {} if headers is None else headers
         self._ping_seconds = ping_seconds
         self._observer = observer
+        self._is_counted = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer; where that has not begun, raises ApiError, or ClientDisconnect."""
@@ -127,6 +128,7 @@ class Generation(Response):
                     replies = [await self._complete(each) for each in streams]
             except Exception as error:
                 raise self._told(error) from error
+            self._count(replies)
             if not client.is_gone:
                 answer = JsonResponse(dialect.whole(replies), headers=self._more_headers)
                 await answer(scope, receive, send)
@@ -138,7 +140,13 @@ class Generation(Response):
             await stream.aclose()
             with suppress(AkunuError):  # its model is closed
                 replies.append(stream.completion)
-        self._observer.ended(replies)
+        self._count(replies)
+
+    def _count(self, replies: Sequence[Completion]) -> None:
+        """Tell how the texts went, once; before their end is sent: its reader finds them counted."""
+        if not self._is_counted:
+            self._is_counted = True
+            self._observer.ended(replies)
 
     def _told(self, error: Exception, number: int = 0) -> ApiError:
         prompt = self._prompt if isinstance(self._prompt, str) else self._prompt(number)
@@ -165,6 +173,7 @@ class Generation(Response):
                     await self._tell(events, dialect, streams)
                     if not client.is_gone:
                         replies = [stream.completion for stream in streams]
+                        self._count(replies)
                         await events.put(dialect.over(replies))
                 except asyncio.CancelledError as error:
                     told = ApiError(503, "the server is being ended", code="server_stopping")
