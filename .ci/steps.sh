@@ -217,8 +217,21 @@ cuda() {
     'nvidia-cuda-crt>=13,<14' 'nvidia-cuda-cccl>=13,<14' 'nvidia-nvvm>=13,<14'
   cmake -S "$clone" -B "$build" -G Ninja -DAKUNU_PYTHON=OFF -DCMAKE_UNITY_BUILD=ON -DAKUNU_CPU_LEVELS=generic \
     -DAKUNU_CUDA=ON -DAKUNU_CUDA_ARCHITECTURES=90a -DPython_EXECUTABLE="$folder/bin/python" >/dev/null
-  cmake --build "$build" --target akunu_cuda_kernels akunu_cuda akunu_backends
+  cmake --build "$build" --target akunu_cuda_kernels akunu_cuda_package akunu_cuda akunu_backends
   count cuda
+}
+
+# The package akunu-cuda, built as a user does, and found by akunu: what it lacks then is the driver.
+cuda_package() {
+  ensure_clone
+  local folder="$CI_WORK/cuda-package" told
+  python3 -m venv "$folder"
+  in_empty_environment "$clone" "$folder/bin/pip install --quiet '$clone[cuda]' '$clone/packaging/cuda'" \
+    SKBUILD_BUILD_DIR="$CI_WORK/build-cuda-package/{wheel_tag}"
+  told=$(in_empty_environment "$CI_WORK" "$folder/bin/akunu chat --device cuda --prompt Hello" 2>&1) || true
+  echo "$told"
+  grep -qE 'NVIDIA driver|GPU' <<<"$told" && ! grep -q 'not installed' <<<"$told"
+  count cuda-package
 }
 
 # The package with a libstdc++ of its own inside, as wheels often have it, in a process that has another one: that of

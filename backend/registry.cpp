@@ -13,6 +13,9 @@
 #ifdef AKUNU_CUDA
 #include "cuda/cuda_device.h"
 #endif
+#ifdef AKUNU_CUDA_KERNEL_FILE
+#include "cuda/packed/kernel_file.h"
+#endif
 #if defined(AKUNU_METAL) || defined(AKUNU_METAL_EMULATED)
 #include "metal/metal_device.h"
 #endif
@@ -59,11 +62,7 @@ auto with_backend(std::string_view name, const Use& use) {
     known += ", " + std::string(backend.name);
   }
 #ifndef AKUNU_CUDA
-  if (name == "cuda")
-    throw ArgumentError(
-        "this build of akunu has no kernels for NVIDIA GPUs; docs/cuda.md says how to build it "
-        "with "
-        "them");
+  if (name == "cuda") throw ArgumentError("NVIDIA GPUs are used on Linux only");
 #endif
   throw ArgumentError("there is no device \"" + std::string(name) + "\"; known are auto" + known);
 }
@@ -127,6 +126,12 @@ Roofline measure_roofline(std::string_view name, const DeviceOptions& options) {
 std::vector<Level> levels_of(std::string_view name) {
   return with_backend(name, [](const Backend& backend) { return backend.levels(); });
 }
+
+#ifdef AKUNU_CUDA_KERNEL_FILE
+void use_cuda_kernels(const std::string& path) { cuda::use_kernel_file(path); }
+#else
+void use_cuda_kernels(const std::string&) {}  // it has its own, or there are none
+#endif
 
 std::vector<std::string_view> backend_names() {
   std::vector<std::string_view> names;

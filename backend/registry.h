@@ -52,6 +52,10 @@ Roofline measure_roofline(std::string_view name, const DeviceOptions& options = 
 // unknown name.
 std::vector<Level> levels_of(std::string_view name);
 
+// Where the compiled kernels of the device cuda are, in a build that has none inside; said before a
+// device is asked for. A path that is no such file is an error of who asks for the device.
+void use_cuda_kernels(const std::string& path);
+
 // Those of this build, the fastest first.
 std::vector<std::string_view> backend_names();
 

@@ -50,8 +50,8 @@ class CudaDevice final : public Device {
       throw ArgumentError("level \"" + options.isa + "\" is not one of " + std::string(kLevel));
     if (kernel_images().empty())
       throw DeviceError(
-          "this build of akunu has no kernels for NVIDIA GPUs; docs/cuda.md says how to build it "
-          "with them");
+          "akunu's kernels for NVIDIA GPUs are not installed: pip install akunu-cuda, or from the "
+          "source: pip install ./packaging/cuda");
     state_ = std::make_unique<State>();
     const Gpu& gpu = state_->gpu;
     chip_ = describe_chip(

@@ -10,6 +10,7 @@ PYBIND11_MODULE(_core, m) {
   // GIL meanwhile: a daemon thread in which the interpreter ends there would abort (without_gil.h).
   static_cast<void>(pybind11::dtype::of<float>());
   akunu::python::register_errors(m);
+  akunu::python::register_cuda_kernels(m);
   akunu::python::register_gguf(m);
   akunu::python::register_directory(m);
   akunu::python::register_grammar(m);

@@ -4,6 +4,7 @@
 
 namespace akunu::python {
 
+void register_cuda_kernels(pybind11::module_& m);
 void register_directory(pybind11::module_& m);
 void register_errors(pybind11::module_& m);
 void register_gguf(pybind11::module_& m);

@@ -39,6 +39,7 @@ def required_packages() -> dict[str, list[str]]:
     project = pyproject()["project"]
     extras = dict(project["optional-dependencies"])
     server, ray = extras.pop("server"), extras.pop("ray")
+    del extras["cuda"]  # akunu's own: test_the_package_of_cuda_is_of_this_version
     speech = {name for extra in ("audio", "av", "mic", "vad") for name in extras.pop(extra)}
     others = [package_name(each) for extra in extras.values() for each in extra]
     return {
@@ -49,6 +50,15 @@ def required_packages() -> dict[str, list[str]]:
         "To build": [package_name(each) for each in pyproject()["build-system"]["requires"]],
         "To test": [each for each in others if each != "akunu"],
     }
+
+
+def test_the_package_of_cuda_is_of_this_version() -> None:
+    text = (CHECKOUT / "packaging" / "cuda" / "pyproject.toml").read_text()
+    project, here = tomllib.loads(text)["project"], pyproject()["project"]
+    assert project["version"] == here["version"]
+    assert project["dependencies"] == [f"akunu=={here['version']}"]
+    (needed,) = here["optional-dependencies"]["cuda"]
+    assert needed.startswith(f"akunu-cuda=={here['version']};")
 
 
 def listed_packages() -> dict[str, dict[str, list[str]]]:

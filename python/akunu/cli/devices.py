@@ -19,7 +19,17 @@ def show_devices() -> int:
         facts = [_shown(key, value) for key, value in device.items()]
         missing = missing_levels() if device.get("backend") == "cpu" else ""
         write_facts("", [*facts, *([("missing levels", missing)] if missing else [])])
+    if unused := unused_gpu():
+        print(f"\n{unused}")
     return 0
+
+
+def unused_gpu() -> str:
+    """Return that an NVIDIA GPU is here whose kernels are not, and how to get them, or ""."""
+    levels = _core.levels("cuda") if "cuda" in _core.backends() else []
+    if not any(level["is_available"] and not level["is_built"] for level in levels):
+        return ""
+    return "An NVIDIA GPU is here, but not akunu's kernels for it: `pip install akunu-cuda`."
 
 
 def missing_levels() -> str:

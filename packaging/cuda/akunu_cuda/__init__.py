@@ -1,0 +1,1 @@
+"""akunu's kernels for NVIDIA GPUs: the file `akunu.kernels`, which akunu finds by itself."""
