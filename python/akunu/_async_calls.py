@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, overload
@@ -516,4 +517,6 @@ async def _result_of(function: Callable[[], Result], is_quick: bool) -> Result:
     from akunu._wakers import running_loop
 
     loop = running_loop()
-    return function() if is_quick else await loop.run_in_executor(None, function)
+    if is_quick:
+        return function()
+    return await loop.run_in_executor(None, copy_context().run, function)

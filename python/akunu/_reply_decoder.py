@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from akunu._stop_strings import StopFinder
 from akunu.completion import Completion, FinishReason, answered
 from akunu.deltas import Delta, ReasoningDelta, TextDelta, joined
@@ -50,6 +52,7 @@ class ReplyDecoder:
         """
         self.holds_calls = holds_calls
         self.generation = generation
+        self.prompt = np.asarray(prompt, np.uint32)
         self.reason: FinishReason | None = None  # why it is over; None before that
         self._vocab_size = tokenizer.vocab_size
         before = [token for token in prompt[-1:] if token < self._vocab_size]
@@ -73,6 +76,10 @@ class ReplyDecoder:
         self._has_answer = False  # whether something of the answer has come
         self._logprobs = logprobs
         self._completion: Completion | None = None
+
+    def taken(self, first: int) -> list[int]:
+        """Return the tokens taken so far, from this place on."""
+        return self._tokens[first:]
 
     def begin_with(self, text: str) -> None:
         """Have the text begin with this one, which nothing is looked for in."""

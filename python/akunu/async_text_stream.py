@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
@@ -53,6 +54,9 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
         self._wakers = wakers
         self._begin = begin
         self._place: Place | None = None
+        self.takes_one_by_one = False
+        """Whether pieces depend on the tokens alone, and not on how many had come at a time."""
+        self._untaken: deque[int] = deque()  # tokens that wait then
         self._is_asked = False
         self._is_closed = False
         self._has_waited = False  # so that others on the loop had their turn
@@ -73,6 +77,15 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
         """Iterate over the parts of the reply as they come, as `TextStream.deltas` does."""
         return _Deltas(self._next_delta)
 
+    @property
+    def prompt_ids(self) -> list[int]:
+        """The ids of the prompt; [] before it has begun."""
+        return [] if self._decoder is None else self._decoder.prompt.tolist()
+
+    def generated_ids(self, first: int = 0) -> list[int]:
+        """Return the ids taken so far from this place on, with those whose text is held back."""
+        return [] if self._decoder is None else self._decoder.taken(first)
+
     async def _next_delta(self) -> Delta | None:
         """Wait for the next part; None: there are no more."""
         if self._is_asked:
@@ -87,6 +100,9 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
             self._has_waited = False
             generation = decoder.generation
             while not decoder.pending and decoder.reason is None:
+                if self._untaken:
+                    decoder.take([self._untaken.popleft()])
+                    continue
                 if not self._has_more and not (place := self._placed(generation)).heard():
                     await place.news()
                     self._has_waited = True
@@ -96,7 +112,9 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
                 if tokens:  # when it is over, nobody wakes any more
                     is_full = len(tokens) >= _MOST_TOKENS
                     self._has_more = is_full or generation.finish_reason != ""
-                if tokens != []:
+                if tokens and self.takes_one_by_one:
+                    self._untaken += tokens
+                elif tokens != []:
                     decoder.take(tokens)
         except BaseException:  # CancelledError above all
             self._end()

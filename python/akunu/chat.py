@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import jinja2
 
+from akunu import _drawn
 from akunu import _template_engine as engine
 from akunu._vocabulary import CHATML_TOKENS
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
@@ -125,7 +126,8 @@ class ChatTemplate:
         words when it refuses the conversation.
         """
         given = _given(self, messages, tools, add_generation_prompt, variables)
-        return self._run(self._plain, given, self.bos_token, self.eos_token, datetime.now())
+        now = datetime.fromtimestamp(_drawn.now())
+        return self._run(self._plain, given, self.bos_token, self.eos_token, now)
 
     @cached_property
     def tool_notation(self) -> Recognised | None:
@@ -397,7 +399,7 @@ def chat_pieces(
     if not isinstance(tokenizer, Tokenizer):
         raise ArgumentError(f"tokenizer must be a Tokenizer, got {type(tokenizer).__name__}")
     given = _given(template, messages, tools, add_generation_prompt, variables or {})
-    now = now or datetime.now()
+    now = now or datetime.fromtimestamp(_drawn.now())
     plain = template._run(template._plain, given, template.bos_token, template.eos_token, now)
     supplied = _strings(given)
     marked = _marked_template(template, tokenizer, [*supplied, plain])

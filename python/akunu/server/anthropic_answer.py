@@ -5,10 +5,10 @@ A message is a list of blocks, each begun, told and ended before the next: thoug
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from akunu._drawn import random_hex
 from akunu.async_text_stream import AsyncTextStream
 from akunu.completion import Completion
 from akunu.deltas import Delta, ReasoningDelta, TextDelta
@@ -33,7 +33,7 @@ class MessageAnswer:
         self.stream: AsyncTextStream | None = None
         """The text, whose prompt the first event counts."""
         self._request_id = request_id
-        self._id = f"msg_{uuid.uuid4().hex}"
+        self._id = f"msg_{random_hex(16)}"
         self._block = ""  # the type of the one that is open
         self._n_blocks = 0
         self._calls = CallCollector({})

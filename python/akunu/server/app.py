@@ -27,6 +27,7 @@ from akunu.server.access import Access
 from akunu.server.access_log import AccessLog
 from akunu.server.error_shapes import shaped
 from akunu.server.errors import ApiError, api_error, invalid
+from akunu.server.journal import Journal
 from akunu.server.json_body import JsonResponse
 from akunu.server.keys import Keys
 from akunu.server.metrics import Metrics
@@ -76,7 +77,7 @@ def create_app(
     """
     settings = settings or ServerSettings()
     served = models_served or ServedModels.of(settings)
-    state = ServerState(settings, served, Metrics(served))
+    state = ServerState(settings, served, Metrics(served), Journal.of(settings))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -85,6 +86,8 @@ def create_app(
             yield
         finally:
             state.is_ready = False
+            if state.journal is not None:
+                await state.journal.close()
             await served.close()
 
     app = _Application(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -15,6 +16,8 @@ from akunu.server.common_fields import UNREAD, WITHOUT_EFFECT
 from akunu.server.errors import api_error, invalid, unsupported
 from akunu.server.fields import Field, ignored_header, read
 from akunu.server.generation import Dialect, Generation
+from akunu.server.idempotency import KEY, LAST_EVENT, idempotency_of
+from akunu.server.journalled import JournalledGeneration
 from akunu.server.limits import with_limits
 from akunu.server.models import ServedModel
 from akunu.server.prompts import prompt_of, template_of
@@ -129,17 +132,32 @@ def generation_of(
     dialect: Callable[[ServedModel], Dialect],
     *,
     prompt: str | Callable[[int], str] = "messages",
+    can_go_on: bool = False,
 ) -> Generation:
     """Return the answer with the texts that `begin` begins.
 
     `prompt`: the field that the prompt came from, or says so by the number of the text.
+    `can_go_on`: whether it is journalled where that is asked for. Raises ApiError.
     """
 
     def begun(served: ServedModel, model: Model) -> Sequence[AsyncTextStream]:
         found = begin(model)
         return [found] if isinstance(found, AsyncTextStream) else found
 
-    return Generation(
+    journal = state_of(request).journal if can_go_on else None
+    wanted = idempotency_of(request, journal)
+    if journal is None:
+        asked.ignore(name for name in (KEY, LAST_EVENT) if name in request.headers)
+    make = (
+        Generation
+        if wanted is None
+        else partial(
+            JournalledGeneration,
+            asked=wanted,
+            set_seed=partial(asked.arguments.setdefault, "seed"),
+        )
+    )
+    return make(
         state_of(request).models,
         asked.model,
         begun,

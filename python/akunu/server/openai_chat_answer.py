@@ -6,13 +6,12 @@ call) stands in one delta and in no other.
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from akunu import __version__
+from akunu._drawn import now, random_hex
 from akunu.async_text_stream import AsyncTextStream
 from akunu.completion import Completion
 from akunu.deltas import (
@@ -61,9 +60,9 @@ class ChatAnswer:
         both = reasoning_field == "both"
         self._reasoning = ("reasoning_content", "reasoning") if both else (reasoning_field,)
         self._head = {
-            "id": f"chatcmpl-{uuid.uuid4().hex}",
+            "id": f"chatcmpl-{random_hex(16)}",
             "object": "chat.completion",
-            "created": int(time.time()),
+            "created": int(now()),
             "model": model,
             "system_fingerprint": FINGERPRINT,
         }

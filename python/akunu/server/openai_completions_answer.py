@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from akunu._drawn import now, random_hex
 from akunu.async_text_stream import AsyncTextStream
 from akunu.completion import Completion
 from akunu.deltas import Delta, TextDelta
@@ -33,9 +32,9 @@ class CompletionAnswer:
         self._request = request
         self._tokenizer = tokenizer
         self._head = {
-            "id": f"cmpl-{uuid.uuid4().hex}",
+            "id": f"cmpl-{random_hex(16)}",
             "object": "text_completion",
-            "created": int(time.time()),
+            "created": int(now()),
             "model": model,
             "system_fingerprint": FINGERPRINT,
         }

@@ -6,11 +6,10 @@ raise where one is missing, so each item is begun, told and ended before the nex
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from akunu._drawn import now, random_hex
 from akunu.async_text_stream import AsyncTextStream
 from akunu.completion import Completion
 from akunu.deltas import Delta, ReasoningDelta, TextDelta
@@ -43,7 +42,7 @@ class ResponseAnswer:
         self._has_logprobs = has_logprobs
         self._namespaces = namespaces or {}
         self._id = _new_id("resp")
-        self._created = int(time.time())
+        self._created = int(now())
         self._n_events = 0
         self._output: list[dict[str, Any]] = []
         self._item: dict[str, Any] | None = None  # the one that is being told
@@ -221,7 +220,7 @@ def response_usage(reply: Completion) -> dict[str, Any]:
 
 
 def _new_id(kind: str) -> str:
-    return f"{kind}_{uuid.uuid4().hex}"
+    return f"{kind}_{random_hex(16)}"
 
 
 def _texts(kind: str, text: str, logprobs: Sequence[Any] = ()) -> dict[str, Any]:

@@ -283,6 +283,18 @@ class ServerSettings:
     cache_size: int = _setting(
         8 * 2**30, _integer(1, None), "Bytes that each model may have in it.", "BYTES"
     )
+    journal: Path | None = _setting(
+        None,
+        _path,
+        "A folder where answers to requests with an Idempotency-Key are kept, to go on.",
+        "FOLDER",
+    )
+    journal_size: int = _setting(
+        2**30, _integer(1, None), "Bytes that it may have; the oldest answers are deleted.", "BYTES"
+    )
+    journal_seconds: float = _setting(
+        86400.0, _seconds, "Answers that are older are deleted from it.", "SECONDS"
+    )
     max_waiting: int = _setting(
         256, _integer(1, MAX_UINT32), "Texts that may wait for a place; more get 503.", "INTEGER"
     )

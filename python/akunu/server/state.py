@@ -8,6 +8,7 @@ from typing import Any, cast
 from starlette.requests import Request
 
 from akunu.server.access_log import Entry
+from akunu.server.journal import Journal
 from akunu.server.metrics import CountingObserver, Metrics
 from akunu.server.models import ServedModels
 from akunu.server.settings import ServerSettings
@@ -20,6 +21,7 @@ class ServerState:
     settings: ServerSettings
     models: ServedModels
     metrics: Metrics
+    journal: Journal | None = None
     is_ready: bool = False
     """Whether it has begun, and is not being stopped."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import secrets
 import string
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from akunu._drawn import random_hex
 from akunu._text_reader import TextReader, Waiting, read_literal
 from akunu.deltas import Delta, ToolCallArguments, ToolCallDropped, ToolCallEnd, ToolCallStart
 from akunu.tools._json_reader import read_value
@@ -24,10 +24,10 @@ NewId = Callable[[str, str, int], str]
 def new_id(form: str, name: str, index: int) -> str:
     """Return an id for a call that the model wrote none for."""
     if form == "9":
-        return "".join([secrets.choice(_ID_CHARACTERS) for _ in range(9)])
+        return "".join(_ID_CHARACTERS[int(random_hex(4), 16) % 62] for _ in range(9))
     if form:
         return form.format(name=name, index=index)
-    return f"call_{secrets.token_hex(12)}"
+    return f"call_{random_hex(12)}"
 
 
 class NotationParser:

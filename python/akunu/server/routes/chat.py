@@ -44,7 +44,7 @@ async def chat_completions(request: Request) -> Response:
             reasoning_field=settings.reasoning_field,
         )
 
-    return generation_of(request, wanted.asked, begin, dialect)
+    return generation_of(request, wanted.asked, begin, dialect, can_go_on=True)
 
 
 @router.post(

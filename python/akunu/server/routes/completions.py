@@ -39,7 +39,9 @@ async def completions(request: Request) -> Response:
         assert served.text_model is not None, "it is in use"
         return CompletionAnswer(served.name, wanted, served.text_model.tokenizer)
 
-    return generation_of(request, wanted.asked, begin, dialect, prompt=wanted.prompt_name)
+    return generation_of(
+        request, wanted.asked, begin, dialect, prompt=wanted.prompt_name, can_go_on=True
+    )
 
 
 @router.post(
@@ -60,4 +62,4 @@ async def fim_completions(request: Request) -> Response:
     def dialect(served: ServedModel) -> ChatAnswer:
         return ChatAnswer(served.name, includes_usage=usage_follows)
 
-    return generation_of(request, asked, begin, dialect, prompt="prompt")
+    return generation_of(request, asked, begin, dialect, prompt="prompt", can_go_on=True)

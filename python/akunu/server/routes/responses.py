@@ -29,18 +29,18 @@ _BODY = body_of(request_schema(RESPONSES_FIELDS, required=["input"]))
 async def responses(request: Request) -> Response:
     """Answer whole, or as a stream of events. Nothing is stored."""
     wanted = await read_body(request, response_request)
-    answer = ResponseAnswer(
-        wanted.echoed, has_logprobs=wanted.has_logprobs, namespaces=wanted.namespaces
-    )
 
     def begin(model: Model) -> AsyncTextStream:
         return wanted.asked.chat(model, state_of(request).settings)
 
     def dialect(served: ServedModel) -> ResponseAnswer:
+        answer = ResponseAnswer(
+            wanted.echoed, has_logprobs=wanted.has_logprobs, namespaces=wanted.namespaces
+        )
         answer.model = served.name
         return answer
 
-    return generation_of(request, wanted.asked, begin, dialect, prompt="input")
+    return generation_of(request, wanted.asked, begin, dialect, prompt="input", can_go_on=True)
 
 
 @router.post(
