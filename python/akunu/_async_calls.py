@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, cast, overload
 
 from akunu._batches import is_batch, refuse_for_several
 from akunu._call_steps import CallSteps
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
     from akunu.async_text_stream import AsyncTextStream
     from akunu.chat_request import ChatRequest
     from akunu.completion import Completion
+    from akunu.model import Model
     from akunu.reranking import Ranked
+    from akunu.session import Session
 
     Ruled: TypeAlias = tuple[Prepared, _core.Constraint | None]
 
@@ -313,6 +316,14 @@ class AsyncCalls(CallSteps):
 
         return self._answered(native, begin, prepare, chosen, n, stream, is_quick)
 
+    async def load_session_async(self, path: str | os.PathLike[str]) -> Session:
+        """Await the session of a file; argument, result and errors are those of `load_session`.
+
+        The file is read in a thread: the event loop goes on meanwhile.
+        """
+        load = cast("Model", self).load_session
+        return await result_of(partial(load, path), is_quick=False)
+
     async def logits_async(
         self,
         tokens: Sequence[SupportsIndex],
@@ -434,7 +445,7 @@ class AsyncCalls(CallSteps):
             return begin(options, text[0], shares_with, constraint=text[1])
 
         async def begun() -> list[ReplyDecoder]:
-            compiled, texts = await _result_of(ruled, is_quick)
+            compiled, texts = await result_of(ruled, is_quick)
             if n is None:
                 return [begin_ruled(compiled, texts[0], None)]
             return answers(begin_ruled, compiled, texts)
@@ -475,12 +486,12 @@ class AsyncCalls(CallSteps):
             compiled = options.compiled()
             return compiled, prepare(compiled)
 
-        compiled, prompts = await _result_of(prepared, is_quick=False)
+        compiled, prompts = await result_of(prepared, is_quick=False)
 
         async def begin_one(prompt: Prepared) -> ReplyDecoder:
             has_grammar = compiled.structure is not None or prompt.grammar is not None
             rule = partial(self._constraint_of, compiled, prompt)
-            constraint = await _result_of(rule, is_quick=not has_grammar)
+            constraint = await result_of(rule, is_quick=not has_grammar)
             return begin(compiled, prompt, constraint=constraint)
 
         return await generate_all_async(native, self._wakers, name, prompts, begin_one)
@@ -512,7 +523,7 @@ async def _as_it_is(decoder: ReplyDecoder) -> ReplyDecoder:
     return decoder
 
 
-async def _result_of(function: Callable[[], Result], is_quick: bool) -> Result:
+async def result_of(function: Callable[[], Result], is_quick: bool) -> Result:
     """Call a function, where it takes long in a thread of the loop's own executor."""
     from akunu._wakers import running_loop
 

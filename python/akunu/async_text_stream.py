@@ -78,6 +78,11 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
         return _Deltas(self._next_delta)
 
     @property
+    def is_closed(self) -> bool:
+        """Whether nothing more comes: it is over, or was closed."""
+        return self._is_closed
+
+    @property
     def prompt_ids(self) -> list[int]:
         """The ids of the prompt; [] before it has begun."""
         return [] if self._decoder is None else self._decoder.prompt.tolist()

@@ -15,23 +15,32 @@ from __future__ import annotations
 import copy
 import os
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex, overload
 
-from akunu._checks import flag, integer
+from akunu._checks import flag, integer, priority_of
 from akunu.errors import AkunuError, ArgumentError, MisuseError
-from akunu.options import SamplingOptions, TextArguments, lists_sampling_options, sampling_options
+from akunu.options import (
+    SamplingOptions,
+    TextArguments,
+    TextOptions,
+    lists_sampling_options,
+    sampling_options,
+)
 from akunu.text_stream import TextStream
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from akunu import _core
     from akunu._batches import Prepared
     from akunu._reply_decoder import ReplyDecoder
+    from akunu.async_text_stream import AsyncTextStream
     from akunu.completion import Completion
     from akunu.model import Model
 
@@ -54,15 +63,29 @@ class State:
             state = state.before
 
 
-@dataclass(slots=True)
+def _nothing() -> None:
+    return None
+
+
+@dataclass(slots=True, eq=False)
 class _Pending:
     """A reply that is being written."""
 
-    decoder: ReplyDecoder
-    stream: weakref.ref[TextStream]
     before: State
-    prompt: tuple[int, ...]
+    decoder: ReplyDecoder | None = None
+    """None: the stream of a coroutine that has not begun."""
+    stream: Callable[[], TextStream | AsyncTextStream | None] = _nothing
+    """Returns it while somebody has it."""
+    prompt: tuple[int, ...] = ()
     """What was read before the reply."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nobody can take what is left of it."""
+        stream = self.stream()
+        if stream is None or isinstance(stream, TextStream):
+            return stream is None
+        return self.decoder is None and stream.is_closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,18 +306,11 @@ class Session:
         with self._lock:
             state = self._settled()
             native = self._model._open()
-            if state.messages is None:
-                prepared = self._model._prepare_text(state.tokens)
-            else:
-                if state.messages[-1].get("role") == "assistant":
-                    raise ArgumentError(
-                        "the last message of this conversation is the model's; append the next one"
-                    )
-                prepared = self._prepared_chat(state.messages, chosen)
+            prepared = self._prepared(state, chosen)
             decoder = self._model._begin(native, chosen, prepared, priority=priority)
             pieces = TextStream(native, decoder)
             prompt = tuple(prepared.tokens.tolist())
-            self._pending = _Pending(decoder, weakref.ref(pieces), state, prompt)
+            self._pending = _Pending(state, decoder, weakref.ref(pieces), prompt)
         if stream:
             return pieces
         try:
@@ -306,6 +322,122 @@ class Session:
             raise
         self._settled()
         return pieces.completion
+
+    def _prepared(self, state: State, options: TextOptions) -> Prepared:
+        if state.messages is None:
+            return self._model._prepare_text(state.tokens)
+        if state.messages[-1].get("role") == "assistant":
+            raise ArgumentError(
+                "the last message of this conversation is the model's; append the next one"
+            )
+        return self._prepared_chat(state.messages, options)
+
+    async def append_async(
+        self,
+        content: str | Sequence[SupportsIndex] | Sequence[Mapping[str, Any]] | Mapping[str, Any],
+    ) -> None:
+        """Append as `append` does, where it may take long in a thread: the loop goes on."""
+        from akunu._async_calls import result_of
+
+        with self._lock:
+            self._settled()
+        is_quick = isinstance(content, str) and self._model._is_quick(content)
+        await result_of(partial(self.append, content), is_quick)
+
+    @overload
+    def generate_async(
+        self,
+        options: SamplingOptions | None = None,
+        *,
+        stream: Literal[False] = False,
+        priority: int = 0,
+        **sampling: Unpack[TextArguments],
+    ) -> Coroutine[Any, Any, Completion]: ...
+
+    @overload
+    def generate_async(
+        self,
+        options: SamplingOptions | None = None,
+        *,
+        stream: Literal[True],
+        priority: int = 0,
+        **sampling: Unpack[TextArguments],
+    ) -> AsyncTextStream: ...
+
+    @lists_sampling_options
+    def generate_async(
+        self,
+        options: SamplingOptions | None = None,
+        *,
+        stream: bool = False,
+        priority: int = 0,
+        **sampling: Any,
+    ) -> Coroutine[Any, Any, Completion] | AsyncTextStream:
+        """Await what follows, and append it; with `stream`, iterate over its pieces.
+
+        It is `generate` for coroutines: the event loop goes on meanwhile, and no thread waits. From
+        this call on, until the reply is there or its stream ended, is closed or lost, every other
+        use of the session raises AkunuError. Cancelling the task leaves the session as it was;
+        of a stream that is closed, what was taken is appended.
+
+        >>> import akunu, asyncio
+        >>> async def both(model: akunu.Model) -> list[akunu.Completion]:
+        ...     session = model.session()
+        ...     await session.append_async("The sky is")
+        ...     forks = [session.fork() for _ in range(2)]
+        ...     return await asyncio.gather(*(each.generate_async(max_tokens=4) for each in forks))
+        >>> with akunu.load("ember", context=512) as model:
+        ...     first, second = asyncio.run(both(model))
+        >>> first == second
+        True
+        """
+        from akunu._async_calls import result_of
+        from akunu.async_text_stream import AsyncTextStream
+
+        chosen = sampling_options(options, sampling)
+        flag("stream", stream)
+        priority = priority_of(priority)
+        with self._lock:
+            state = self._settled()
+            native = self._model._open()
+            pending = _Pending(state)
+
+            def ready() -> tuple[TextOptions, Prepared, _core.Constraint | None]:
+                compiled = chosen.compiled()
+                prepared = self._prepared(state, compiled)
+                return compiled, prepared, self._model._constraint_of(compiled, prepared)
+
+            async def begun() -> ReplyDecoder:
+                is_text = state.messages is None and chosen.form is None
+                is_quick = is_text and self._model._is_quick(state.tokens)
+                compiled, prepared, constraint = await result_of(ready, is_quick)
+                begin = partial(self._model._begin, native, compiled, prepared)
+                decoder = begin(priority=priority, constraint=constraint)
+                pending.prompt = tuple(prepared.tokens.tolist())
+                pending.decoder = decoder
+                return decoder
+
+            pieces = AsyncTextStream(native, self._model._wakers, begun)
+            pending.stream = weakref.ref(pieces)
+            self._pending = pending
+        return pieces if stream else self._complete(pieces, pending)
+
+    async def _complete(self, pieces: AsyncTextStream, pending: _Pending) -> Completion:
+        try:
+            reply = await pieces.complete()
+        except BaseException:
+            with self._lock:
+                if self._pending is pending:
+                    self._pending = None
+            raise
+        self._settled()
+        return reply
+
+    async def save_async(self, path: str | os.PathLike[str]) -> None:
+        """Write the session to a file as `save` does, in a thread: the event loop goes on."""
+        from akunu._async_calls import result_of
+
+        await result_of(partial(self.save, path), is_quick=False)
 
     def fork(self) -> Session:
         """Return another session that goes on from here; what is cached serves both.
@@ -372,7 +504,7 @@ class Session:
         with self._lock:
             pending, self._pending = self._pending, None
             self._is_closed = True
-        if pending is not None:
+        if pending is not None and pending.decoder is not None:
             pending.decoder.cancel()
 
     def _settled(self) -> State:
@@ -384,19 +516,21 @@ class Session:
             pending = self._pending
             if pending is None:
                 return self._state
-            if pending.decoder.reason is None:
-                if pending.stream() is not None:
+            decoder = pending.decoder
+            if decoder is None or decoder.reason is None:
+                if not pending.is_lost:
                     raise AkunuError(
                         "a reply of this session is being written; take all of its pieces, or "
                         "close its stream"
                     )
-                pending.decoder.cancel()
+                if decoder is not None:
+                    decoder.cancel()
             self._pending = None
-            self._state = self._with_reply(pending)
+            if decoder is not None:
+                self._state = self._with_reply(pending, decoder.completion)
             return self._state
 
-    def _with_reply(self, pending: _Pending) -> State:
-        reply = pending.decoder.completion
+    def _with_reply(self, pending: _Pending, reply: Completion) -> State:
         tokens = (*pending.prompt, *reply.token_ids)
         before = pending.before
         if before.messages is None:
