@@ -1,4 +1,8 @@
-"""Random requests for a long time: none stuck, none changed by the others, memory flat."""
+"""Random requests for a long time: none stuck, none changed by the others, memory flat.
+
+Texts, chats, sessions that are forked and kept in files, forms, contexts that go on, drafts,
+cancellations, and requests that must fail, 32 at a time in a cache that holds some of them.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +26,34 @@ from akunu.loading import PACKAGED_MODELS
 SIDE_BY_SIDE = 32
 BAD = 4000  # a token whose embedding is not a number
 CONTEXT = 512
+LONG = CONTEXT - 9  # tokens of a prompt that leaves little room
 TEXT = "user\nWhat is {}? {}\nassistant\n"
+KINDS = {  # and of 100 requests how many
+    "text": 55,
+    "chat": 8,
+    "form": 10,
+    "several": 4,
+    "shift": 5,
+    "session": 6,
+    "logits": 4,
+    "bad row": 3,
+    "bad token": 3,
+    "too long": 2,
+}
+SCHEMA = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+FORMS: list[dict[str, Any]] = [
+    {"regex": "[a-z]{2,6}( [0-9]+)?"},
+    {"choice": ["yes", "no", "perhaps"]},
+    {"schema": SCHEMA},
+    {"json": True},
+]
 
 
 @dataclass
 class Request:
     """What one of the callers asks for, and how it goes about it."""
 
-    kind: str  # text, chat, logits, bad row, bad token or too long
+    kind: str  # one of KINDS
     given: Any
     options: dict[str, Any] = field(default_factory=dict)
     pieces: int | None = None  # leaves the stream after so many, where it does
@@ -56,15 +80,23 @@ def random_requests(seed: int, n_requests: int, vocab_size: int) -> Iterator[Req
             "priority": draw.choice([0, 0, 0, 1, -1]),
             "stop": draw.choice([(), (), ("e",), ("the", "\n")]),
             "logit_bias": {BAD: float("-inf")},
+            "speculation": draw.choice(["auto", "auto", "off", 2, 7]),
         }
-        kind = draw.choices(
-            ["text", "chat", "logits", "bad row", "bad token", "too long"], [80, 8, 4, 3, 3, 2]
-        )[0]
+        kind = draw.choices(list(KINDS), list(KINDS.values()))[0]
         request = Request(kind, tokens(), options, is_checked=draw.random() < 0.05)
         if kind == "text" and draw.random() < 0.3:
             request.given = TEXT.format(draw.randrange(100), draw.choice(["Please!", "Quick."]))
-        elif kind == "chat":
+        elif kind in ("chat", "form"):
+            if kind == "form":
+                options |= draw.choice(FORMS) | {"stop": ()}
             request.given = [{"role": "user", "content": f"What is {draw.randrange(50)} + 7?"}]
+        elif kind == "several":
+            options["n"] = draw.randint(2, 4)
+        elif kind == "shift":  # over the end of the context, once or twice
+            request.given = (tokens() + [draw.randrange(BAD) for _ in range(LONG)])[:LONG]
+            options |= {"max_tokens": 160, "context_overflow": draw.choice(["shift", "reread"])}
+        elif kind == "session":
+            request.given = (tokens(), draw.randrange(2**32))
         elif kind == "bad row":
             request.given = [*request.given, BAD]
         elif kind == "bad token":
@@ -78,11 +110,13 @@ def random_requests(seed: int, n_requests: int, vocab_size: int) -> Iterator[Req
         yield request
 
 
-async def ask(model: akunu.Model, request: Request) -> Any:
+async def ask(model: akunu.Model, request: Request, folder: Path) -> Any:
     """Return what the request gives: a text, logits, the error it must have, or None."""
     if request.kind == "logits":
         return await model.logits_async(request.given, last=1)
-    call = model.chat_async if request.kind == "chat" else model.generate_async
+    if request.kind == "session":
+        return await go_on(model, *request.given, request.options, folder)
+    call = model.chat_async if request.kind in ("chat", "form") else model.generate_async
     if request.pieces is not None:
         stream = call(request.given, stream=True, **request.options)
         for _ in range(request.pieces):
@@ -101,9 +135,42 @@ async def ask(model: akunu.Model, request: Request) -> Any:
     return await call(request.given, **request.options)
 
 
-async def ask_and_cancel(model: akunu.Model, request: Request) -> Any:
+async def go_on(
+    model: akunu.Model, tokens: list[int], seed: int, options: dict[str, Any], folder: Path
+) -> list[akunu.Completion]:
+    """Return the replies of a session that is forked, rewound, and kept in a file."""
+    draw = random.Random(seed)
+    session = model.session()
+    is_talk = draw.random() < 0.3
+    question = {"role": "user", "content": f"What is {draw.randrange(50)} + 7?"}
+    await session.append_async(question if is_talk else tokens)
+    replies = []
+    for _ in range(draw.randint(1, 3)):
+        begun = session.n_tokens
+        branch = session.fork()
+        replies += await asyncio.gather(
+            session.generate_async(**options), branch.generate_async(**{**options, "seed": 5})
+        )
+        step = draw.choice(["rewind", "save", "branch", "append"])
+        if step == "rewind":
+            session.rewind(begun)
+            continue
+        if step == "save":
+            path = folder / f"{os.getpid()}-{id(session)}.session"
+            try:
+                await session.save_async(path)
+                session = await model.load_session_async(path)
+            finally:
+                path.unlink(missing_ok=True)
+        elif step == "branch":
+            session = branch
+        await session.append_async(question if is_talk else tokens[-9:])
+    return replies
+
+
+async def ask_and_cancel(model: akunu.Model, request: Request, folder: Path) -> Any:
     """Ask, and sometimes have the task cancelled in the middle."""
-    asking = asyncio.ensure_future(ask(model, request))
+    asking = asyncio.ensure_future(ask(model, request, folder))
     if not request.is_cancelled:
         return await asyncio.wait_for(asking, 300)
     await asyncio.wait([asking], timeout=0.02)
@@ -117,7 +184,9 @@ def resident_bytes() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-async def soak(model: akunu.Model, seed: int, n_requests: int) -> tuple[list[Any], list[int]]:
+async def soak(
+    model: akunu.Model, seed: int, n_requests: int, folder: Path
+) -> tuple[list[Any], list[int]]:
     """Return the requests to check with their answers, and the memory at ten times."""
     requests = random_requests(seed, n_requests, model.tokenizer.vocab_size)
     checked: list[Any] = []
@@ -127,7 +196,7 @@ async def soak(model: akunu.Model, seed: int, n_requests: int) -> tuple[list[Any
     async def work() -> None:
         nonlocal n_done
         for request in requests:
-            answer = await ask_and_cancel(model, request)
+            answer = await ask_and_cancel(model, request, folder)
             if request.is_checked and not request.is_cancelled:
                 checked.append((request, answer))
             n_done += 1
@@ -162,25 +231,34 @@ def with_a_bad_token(target: Path) -> Path:
     return target
 
 
+def _texts_of(answer: Any) -> list[tuple[str, tuple[int, ...], str]]:
+    replies = answer if isinstance(answer, list) else [answer]
+    return [(str(each), each.token_ids, each.finish_reason) for each in replies]
+
+
 def run_soak(path: Path, seed: int, n_requests: int) -> list[int]:
     """Soak a model whose cache holds a part of them; compare; return the memory over time."""
     with akunu.load(path, context=CONTEXT, kv_memory=8 * 2**20) as model:
-        checked, memory = asyncio.run(soak(model, seed, n_requests))
+        checked, memory = asyncio.run(soak(model, seed, n_requests, path.parent))
         assert len(checked) >= n_requests // 50
         assert not model._wakers._by_loop
+        assert model._native.wait_until_idle(timeout_ms=60_000)
+        occupancy = model.occupancy
+        assert (occupancy.waiting, occupancy.running) == (0, 0)
+        assert occupancy.accepted > 0
+        assert all(group.in_use == 0 for group in occupancy.cache)
     with akunu.load(path, context=CONTEXT, prefix_cache=False) as alone:
         for request, answer in checked:
             if request.kind == "logits":
                 assert np.array_equal(answer, alone.logits(request.given, last=1))
             elif answer is not None:
-                call = alone.chat if request.kind == "chat" else alone.generate
-                expected = call(request.given, **request.options)
-                assert (answer, answer.token_ids) == (expected, expected.token_ids)
+                expected = asyncio.run(ask(alone, request, path.parent))
+                assert _texts_of(answer) == _texts_of(expected), request
     return memory
 
 
 def test_random_requests_side_by_side_are_those_alone(tmp_path: Path) -> None:
-    run_soak(with_a_bad_token(tmp_path / "m.gguf"), 1, 120)
+    run_soak(with_a_bad_token(tmp_path / "m.gguf"), 1, 200)
 
 
 @pytest.mark.slow
