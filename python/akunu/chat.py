@@ -21,13 +21,14 @@ import jinja2
 
 from akunu import _drawn
 from akunu import _template_engine as engine
+from akunu._token_matcher import TokenMatcher
 from akunu._vocabulary import CHATML_TOKENS
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
 from akunu.messages import Message, checked, plain
 from akunu.template_habits import TemplateHabits
 from akunu.thinking import markers_of
 from akunu.thinking_switch import ThinkingSwitch
-from akunu.tokenizer import Tokenizer, TokenMatcher
+from akunu.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from akunu.tools.recognise import Recognised

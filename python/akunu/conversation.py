@@ -28,6 +28,7 @@ from typing import Any, Final
 
 from akunu._checks import integer
 from akunu._reply_splitter import ReplySplitter
+from akunu._token_matcher import TokenMatcher
 from akunu.chat import ChatTemplate, chat_pieces, template_ids, with_bos
 from akunu.chat_request import check_budget, thoughts
 from akunu.deltas import ReasoningDelta, TextDelta
@@ -35,7 +36,7 @@ from akunu.errors import ArgumentError
 from akunu.grammar import FreeText
 from akunu.thinking import markers_of
 from akunu.thinking_switch import Setting, with_system
-from akunu.tokenizer import Tokenizer, TokenMatcher
+from akunu.tokenizer import Tokenizer
 
 _PRIVATE_PLANES: Final = (0xF0000, 0x10FFFD)
 

@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from akunu._token_matcher import TokenMatcher
 from akunu.errors import ArgumentError
 from akunu.grammar import FreeText, Grammar, from_schema
 from akunu.grammar.errors import SchemaError
 from akunu.thinking import ThinkingMarkers
-from akunu.tokenizer import TokenMatcher
 from akunu.tools._values import first_word, json_types
 from akunu.tools.notation import Element, Field, Literal, Notation, Optional, elements
 
