@@ -149,12 +149,15 @@ akunu_status run(ModelObject& model, std::vector<uint32_t> prompt,
                  const akunu_generate_options* options, akunu_token_callback callback,
                  void* user_data, akunu_generation_stats* stats, std::vector<uint32_t>* chosen) {
   if (stats != nullptr) fill(stats, akunu_generation_stats{}, "stats");
+  const uint32_t last = prompt.back();
   const std::shared_ptr<Generation> generation = start(model, std::move(prompt), options);
   std::optional<TextStream> stream;
   std::shared_ptr<const Tokenizer> tokenizer;
   if (callback != nullptr) {
     tokenizer = model.tokenizer();
     stream.emplace(*tokenizer, true);
+    // A space that the first token begins with belongs to a text that goes on.
+    if (last < tokenizer->size()) stream->follow(last);
   }
   bool is_ended = false;  // by the callback
   uint32_t tokens[64];

@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import gguf
+import gguf_file
 import numpy as np
 import pytest
+import random_models
 from c_library import (
     ARGUMENT,
     HANDLE,
@@ -293,3 +296,36 @@ def test_the_reader_of_files(library: Library) -> None:
     with pytest.raises(CError, match=r"no key 'no\.such\.key'"):
         library.text("get_string", file, b"no.such.key")
     library.call("close_gguf", file)
+
+
+def test_a_text_of_words_keeps_the_space_before_its_first(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_words(writer: gguf.GGUFWriter, vocab_size: int) -> None:
+        tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
+        types = [2, 3, 3, *[6] * 256]
+        words = [f"▁{'abcdefghij'[i % 10]}{i}" for i in range(vocab_size - len(tokens))]
+        writer.add_tokenizer_model("llama")
+        writer.add_token_list(tokens + words)
+        writer.add_token_scores([-float(i) for i in range(vocab_size)])
+        writer.add_token_types(types + [1] * len(words))
+        writer.add_bos_token_id(1)
+        writer.add_eos_token_id(2)
+
+    monkeypatch.setattr(gguf_file, "_write_tokenizer", write_words)
+    case = random_models.build("llama", tmp_path / "words.gguf", seed=3, vocab_size=2000)
+    options = LoadOptions(device=b"cpu", context=64, threads=1)
+    model = library.new("load_model", str(case.path).encode(), ctypes.byref(options))
+    with akunu.load(case.path, device="cpu", context=64, threads=1) as known:
+        spaces = 0
+        for last in (1, 300, 700):  # behind <s> a text opens, behind a word it goes on
+            for seed in range(3):
+                expected = known.generate([1, last], max_tokens=6, temperature=5.0, seed=seed)
+                sampling = Sampling(temperature=5.0, seed=seed)
+                text = generate(
+                    library, model, [1, last], max_tokens=6, sampling=ctypes.pointer(sampling)
+                )[1]
+                assert text == expected
+                spaces += text.startswith(" ")
+        assert spaces > 0
+    library.call("close_model", model)

@@ -94,7 +94,7 @@ def test_every_block_runs_is_read_or_says_why_not(page: str) -> None:
     for block in blocks_of(page):
         if block.language in readers:
             readers[block.language](block.code)
-        elif block.language in ("python", "sh", "console"):
+        elif block.language in ("python", "sh", "console", "swift"):
             assert block.reason is None or len(block.reason.split()) >= 3, block
         else:
             assert block.language in ("text", "cpp"), f"{block}: what language is this?"

@@ -1,0 +1,2 @@
+/* The header that was installed with the library. */
+#include <akunu/akunu.h>
