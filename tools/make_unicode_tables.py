@@ -2,10 +2,10 @@
 
     python -m tools.make_unicode_tables src/text/unicode_tables.inc
 
-Needs `unicodedata2` 16.0: the regular expressions of the `tokenizers` library are of Unicode 16,
-and equal tokens need equal classes. What BERT takes for punctuation, control characters and accents
-comes from the library itself: its tables for that are years older, and models were trained with
-them.
+Needs `regex`, and `unicodedata2` 16.0: the expressions of the `tokenizers` library are of Unicode
+16, and equal tokens need equal classes. What BERT takes for punctuation, control characters and
+accents comes from the library itself: its tables for that are years older, and models were trained
+with them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import regex
 import unicodedata2
 from tokenizers import normalizers, pre_tokenizers
 
@@ -91,6 +92,26 @@ def lowered() -> list[tuple[int, int, int]]:
     return rows
 
 
+# The properties by which text is cut into what a reader takes for one character, in the order of
+# GraphemeBreak in text/graphemes.cpp. The others (of Korean, of flags) make no cluster as short as
+# those that are looked for there.
+BREAKS = (
+    "GCB=Control", "GCB=CR", "GCB=LF", "GCB=Extend", "GCB=ZWJ", "GCB=SpacingMark", "GCB=Prepend",
+    "Extended_Pictographic",
+)  # fmt: skip
+
+
+def breaks() -> Iterator[tuple[int, int]]:
+    """Return (code point, its place in BREAKS, from 1 on, or 0)."""
+    known = [regex.compile(rf"\p{{{name}}}") for name in BREAKS]
+    for code in range(0x110000):
+        is_surrogate = 0xD800 <= code < 0xE000
+        found = [] if is_surrogate else [i for i, each in enumerate(known) if each.match(chr(code))]
+        # `regex` may be of a later Unicode, which has given places to characters.
+        is_later = unicodedata2.category(chr(code)) == "Cn" and found != [0]
+        yield code, found[0] + 1 if found and not is_later else 0
+
+
 def main() -> None:
     """Write the file."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -121,6 +142,12 @@ def main() -> None:
             "ClassRun",
             runs((code, unicodedata2.combining(chr(code))) for code in range(0x110000)),
             "The first character of each run of one canonical combining class.",
+        ),
+        table(
+            "kGraphemeBreaks",
+            "BreakRun",
+            runs(breaks()),
+            "The first character of each run of one GraphemeBreak.",
         ),
         table("kDecompositions", "Mapping", pairs, "Canonical decomposition, one step."),
         table(

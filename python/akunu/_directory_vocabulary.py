@@ -20,7 +20,7 @@ import numpy as np
 
 from akunu._pretokenizers import FAMILIES, PreTokenizer
 from akunu._text_frame import TextFrame, frame_of
-from akunu._unigram import is_unigram, pieces_of, steps_of
+from akunu._unigram import is_unigram, pieces_of, prefix_scheme, steps_of
 from akunu._vocabulary import (
     BYTE,
     CONTROL,
@@ -191,7 +191,11 @@ class _TokenizerJson:
             "tokenizer.ggml.scores": np.concatenate([scores, more]),
             "tokenizer.ggml.unknown_token_id": unknown,
         }
-        result = ReadTokenizer(metadata, steps=steps_of(self._described))
+        steps = steps_of(self._described)
+        scheme = prefix_scheme(steps)
+        metadata["tokenizer.ggml.add_space_prefix"] = scheme != "never"
+        result = ReadTokenizer(metadata, steps=steps)
+        result.prefix_at_start_only = scheme == "first"
         self._read_frame(result)
         self._note_added(result)
         return result

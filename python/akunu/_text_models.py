@@ -22,7 +22,7 @@ from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_toke
 
 from akunu._metadata import TOKENS
 from akunu._pretokenizers import PreTokenizer, byte_alphabet
-from akunu._unigram import library_json
+from akunu._unigram import library_json, prefix_scheme, without_prefix
 from akunu._vocabulary import (
     BYTE,
     CONTROL,
@@ -190,17 +190,22 @@ def build_wordpiece(vocabulary: Vocabulary) -> Encode:
 
 def build_unigram(vocabulary: Vocabulary) -> Encode:
     """Take the pieces whose scores have the largest sum; unknown characters become unknown."""
+    opening = _library_unigram(vocabulary, vocabulary.steps)
+    later = opening
+    if prefix_scheme(vocabulary.steps) == "first":
+        later = _library_unigram(vocabulary, without_prefix(vocabulary.steps))
+    return lambda text, opens: _ids(opening if opens else later, text)
+
+
+def _library_unigram(vocabulary: Vocabulary, steps: str) -> Tokenizer:
     assert vocabulary.scores is not None
     assert vocabulary.unk_id is not None
     hidden = np.isin(vocabulary.types, (CONTROL, USER_DEFINED))
-    described = library_json(
-        vocabulary.tokens, vocabulary.scores, hidden, vocabulary.unk_id, vocabulary.steps
-    )
+    described = library_json(vocabulary.tokens, vocabulary.scores, hidden, vocabulary.unk_id, steps)
     try:
-        tokenizer = Tokenizer.from_str(described)
+        return Tokenizer.from_str(described)
     except Exception as error:
         raise ModelFormatError(f"the Unigram tokenizer cannot be used: {error}") from None
-    return lambda text, _opens: _ids(tokenizer, text)
 
 
 _NEWLINES = re.compile("(\n+)")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -17,7 +18,6 @@ from numpy.typing import NDArray
 from akunu.errors import ModelFormatError
 
 _SPACE: Final = "\u2581"
-_HIDDEN: Final = "\0"  # before the name of a token that text does not become; no text has it
 
 
 def is_unigram(described: Mapping[str, Any]) -> bool:
@@ -62,6 +62,21 @@ def steps_of_gguf(charsmap: bytes, *, collapses: bool, prefixes: bool) -> str:
     )
 
 
+def prefix_scheme(steps: str) -> str:
+    """Return which words have a space put in front: "always", "first" or "never"."""
+    cuts = json.loads(steps)["pre_tokenizer"] or {}
+    for step in cuts.get("pretokenizers", [cuts]):
+        if step.get("type") == "Metaspace":
+            usual = "always" if step.get("add_prefix_space", True) else "never"
+            return str(step.get("prepend_scheme", usual))
+    return "never"
+
+
+def without_prefix(steps: str) -> str:
+    """Return the same for a text that is not the beginning: no word has a space put in front."""
+    return steps.replace('"prepend_scheme": "first"', '"prepend_scheme": "never"')
+
+
 def pieces_of(model: Mapping[str, Any]) -> tuple[list[str], NDArray[np.floating[Any]]]:
     """Return the pieces of a tokenizer.json and their scores; ModelFormatError for others."""
     vocabulary = model.get("vocab")
@@ -89,8 +104,10 @@ def library_json(
 ) -> str:
     """Return a tokenizer.json that makes ids of ordinary text."""
     kept = json.loads(steps)
+    # Before the numbers of tokens that text does not become: who cannot guess it cannot write it.
+    secret = secrets.token_hex(16)
     vocabulary = [
-        [_HIDDEN + str(index) if is_hidden or not token else token, float(score)]
+        [secret + str(index) if is_hidden or not token else token, float(score)]
         for index, (token, score, is_hidden) in enumerate(
             zip(tokens, scores.tolist(), hidden.tolist(), strict=True)
         )

@@ -8,6 +8,7 @@ under the keys of GGUF.
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
@@ -20,8 +21,6 @@ from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
 
 KINDS: Final = {"WordLevel": "wordlevel", "WordPiece": "wordpiece"}
 """The type of a tokenizer.json's model, and `Vocabulary.model`."""
-
-_HIDDEN: Final = "\0"  # before the name of a token that text does not become; no text has it
 _WHERE: Final = "tokenizer.json"
 _OPTIONS: Final = ("unk_token", "continuing_subword_prefix", "max_input_chars_per_word")
 
@@ -116,8 +115,10 @@ def spell(steps: Mapping[str, Any], token: str) -> bytes:
 def build_words(vocabulary: Vocabulary) -> Callable[[str, bool], list[int]]:
     """Return the encoder of ordinary text; words that are no tokens become unknown."""
     steps = json.loads(vocabulary.steps)
+    # Before the numbers of tokens that text does not become: who cannot guess it cannot write it.
+    secret = secrets.token_hex(16)
     names = {
-        _HIDDEN + str(index) if kind in (CONTROL, USER_DEFINED) or not token else token: index
+        secret + str(index) if kind in (CONTROL, USER_DEFINED) or not token else token: index
         for index, (token, kind) in enumerate(
             zip(vocabulary.tokens, vocabulary.types.tolist(), strict=True)
         )

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "text/gguf_metadata.h"
-#include "weight/json.h"
+#include "text/tokenizer_json.h"
 #include "weight/mapped_file.h"
 #include "weight/printable.h"
 
@@ -16,6 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Kind = JsonValue::Kind;
+using namespace tokenizer_json;
 
 constexpr size_t kLargestJson = size_t{1} << 28;  // bytes; tokenizers of 262,144 tokens have 33 MB
 
@@ -23,30 +24,6 @@ constexpr size_t kLargestJson = size_t{1} << 28;  // bytes; tokenizers of 262,14
 constexpr std::string_view kByteLevelCut =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kPunctuationCut = R"([\p{P}\$\+<=>\^~\|`])";
-
-[[noreturn]] void refuse_part(const std::string& what) {
-  throw UnsupportedModelError("tokenizer.json: " + what);
-}
-
-[[noreturn]] void refuse_form(const std::string& what) {
-  throw ModelFormatError("tokenizer.json: " + what);
-}
-
-// Absent and null are the same in these files.
-const JsonValue* member(const JsonValue* object, std::string_view key) {
-  const JsonValue* found = object == nullptr ? nullptr : object->find(key);
-  return found == nullptr || found->kind == Kind::null ? nullptr : found;
-}
-
-std::string text_in(const JsonValue* object, std::string_view key) {
-  const JsonValue* found = member(object, key);
-  return found != nullptr && found->kind == Kind::string ? found->text : std::string();
-}
-
-bool is_set(const JsonValue* object, std::string_view key, bool otherwise = false) {
-  const JsonValue* found = member(object, key);
-  return found == nullptr || found->kind != Kind::boolean ? otherwise : found->boolean;
-}
 
 std::optional<JsonValue> json_file(const fs::path& path) {
   if (!fs::is_regular_file(path)) return std::nullopt;
@@ -60,33 +37,6 @@ std::optional<JsonValue> json_file(const fs::path& path) {
   if (const auto damage = file->damage()) throw ModelFormatError(*damage);
   if (value.kind != Kind::object) throw ModelFormatError(name + " is no JSON object");
   return value;
-}
-
-// The steps of a part, those of a Sequence one by one.
-void flatten(const JsonValue* part, std::string_view key, std::vector<const JsonValue*>& steps) {
-  if (part == nullptr) return;
-  if (part->kind != Kind::object) refuse_form(std::string(key) + " has a step that is no object");
-  if (text_in(part, "type") != "Sequence") {
-    steps.push_back(part);
-    return;
-  }
-  const JsonValue* inner = member(part, key);
-  if (inner == nullptr || inner->kind != Kind::array)
-    refuse_form("a Sequence without " + std::string(key));
-  for (const JsonValue& step : inner->items) flatten(&step, key, steps);
-}
-
-std::vector<const JsonValue*> steps_of(const JsonValue& described, std::string_view part,
-                                       std::string_view key) {
-  std::vector<const JsonValue*> steps;
-  flatten(member(&described, part), key, steps);
-  return steps;
-}
-
-uint32_t id_in(const JsonValue* value, const std::string& where) {
-  const auto id = value == nullptr ? std::nullopt : value->unsigned_integer();
-  if (!id || *id > kJsonValues) refuse_form(where + " has no usable id");
-  return static_cast<uint32_t>(*id);
 }
 
 // What is put around every text.
@@ -152,6 +102,8 @@ class DirectoryReader {
     const std::string type = text_in(model, "type");
     if (type == "WordPiece")
       read_wordpiece(*model);
+    else if (type == "Unigram")
+      read_unigram(*model);
     else
       read_bpe(*model, type);
     if (const std::string source = chat_template(); !source.empty())
@@ -166,8 +118,9 @@ class DirectoryReader {
  private:
   void read_bpe(const JsonValue& model, const std::string& type) {
     if (type != "BPE" && !(type.empty() && member(&model, "merges") != nullptr))
-      refuse_part("model is of type '" + printable(type) +
-                  "', which the Python package reads; the C library reads BPE and WordPiece");
+      refuse_part(
+          "model is of type '" + printable(type) +
+          "', which the Python package may read; the C library reads BPE, Unigram and WordPiece");
     for (const std::string_view option :
          {"dropout", "continuing_subword_prefix", "end_of_word_suffix"})
       if (const JsonValue* given = member(&model, option))
@@ -244,6 +197,33 @@ class DirectoryReader {
     read_special(Frame{frame->before, std::nullopt}, true);
   }
 
+  void read_unigram(const JsonValue& model) {
+    const JsonValue* vocab = member(&model, "vocab");
+    if (vocab == nullptr || vocab->kind != Kind::array || vocab->items.empty())
+      refuse_form("model.vocab is no list of pieces");
+    std::map<uint32_t, std::string> by_id;
+    std::vector<double> scores;
+    for (const JsonValue& entry : vocab->items) {
+      const auto id = static_cast<uint32_t>(scores.size());
+      if (entry.kind != Kind::array || entry.items.size() != 2 ||
+          entry.items[0].kind != Kind::string || entry.items[1].kind != Kind::number)
+        refuse_form("model.vocab[" + std::to_string(id) + "] is no pair of a piece and its score");
+      put_token(by_id, id, entry.items[0].text);
+      scores.push_back(entry.items[1].number().value_or(0));
+    }
+    const uint32_t unknown = id_in(member(&model, "unk_id"), "model.unk_id");
+    put_tokens(std::move(by_id), [&](uint32_t id, const std::string&) {
+      return id == unknown ? TokenType::unknown : TokenType::normal;
+    });
+    if (unknown >= tokens_.size()) refuse_form("model.unk_id is no token");
+    unknown_ = unknown;
+    scores.resize(tokens_.size());
+    metadata_.put("tokenizer.ggml.model", std::string_view("t5"));
+    metadata_.put("tokenizer.ggml.scores", std::span<const double>(scores));
+    more_.unigram = unigram_steps(described_);
+    read_special(read_frame());
+  }
+
   void read_cuts(const std::vector<const JsonValue*>& steps, bool ignore_merges) {
     more_.splits.emplace();
     more_.ignore_merges = ignore_merges;
@@ -287,6 +267,22 @@ class DirectoryReader {
     std::map<uint32_t, std::string> by_id;
     for (size_t i = 0; i < vocab->keys.size(); ++i)
       put_token(by_id, id_in(&vocab->items[i], "model.vocab"), vocab->keys[i]);
+    const bool has_bytes = is_set(&model, "byte_fallback");
+    put_tokens(std::move(by_id), [&](uint32_t, std::string& text) {
+      const bool is_unknown = spelling != Spelling::bytes && !unknown.empty() && text == unknown;
+      if (is_unknown) return TokenType::unknown;
+      if (spelling == Spelling::word_pieces)
+        text = text.starts_with("##") ? text.substr(2) : std::string(kSpelledSpace) + text;
+      const bool is_byte = spelling == Spelling::characters && has_bytes && byte_of(text);
+      return is_byte ? TokenType::byte : TokenType::normal;
+    });
+    unknown_ = find_token(unknown);
+  }
+
+  // Puts the added tokens among the model's, and all under GGUF's keys. `type_of`: of one that was not added,
+  // whose text it may change.
+  template <class TypeOf>
+  void put_tokens(std::map<uint32_t, std::string> by_id, const TypeOf& type_of) {
     std::map<uint32_t, TokenType> added;
     const JsonValue* tokens = member(&described_, "added_tokens");
     if (tokens != nullptr && tokens->kind != Kind::array) refuse_form("added_tokens is no list");
@@ -305,21 +301,14 @@ class DirectoryReader {
       refuse_form("the largest token id is " + std::to_string(n - 1) + ", and there are " +
                   std::to_string(by_id.size()) + " tokens");
     tokens_.resize(n);
-    const bool has_bytes = is_set(&model, "byte_fallback");
     std::vector<uint32_t> types(n, static_cast<uint32_t>(TokenType::unused));
     for (auto& [id, text] : by_id) {
       const auto kind = added.find(id);
-      types[id] = static_cast<uint32_t>(kind == added.end() ? TokenType::normal : kind->second);
-      const bool is_unknown = spelling != Spelling::bytes && !unknown.empty() && text == unknown;
-      const bool is_word = spelling == Spelling::word_pieces && kind == added.end() && !is_unknown;
-      if (is_unknown)
-        types[id] = static_cast<uint32_t>(TokenType::unknown);
-      else if (spelling == Spelling::characters && kind == added.end() && has_bytes &&
-               byte_of(text))
-        types[id] = static_cast<uint32_t>(TokenType::byte);
-      tokens_[id] = !is_word                 ? std::move(text)
-                    : text.starts_with("##") ? text.substr(2)
-                                             : std::string(kSpelledSpace) + text;
+      std::string spelled = text;
+      const TokenType own = type_of(id, spelled);
+      const bool is_own = kind == added.end();
+      types[id] = static_cast<uint32_t>(is_own || own == TokenType::unknown ? own : kind->second);
+      tokens_[id] = is_own ? std::move(spelled) : std::move(text);
     }
     if (const size_t rows = n_rows(); rows > 0 && rows < n) {  // the model has no more
       tokens_.resize(rows);
@@ -329,7 +318,6 @@ class DirectoryReader {
       if (!tokens_[id].empty()) ids_.emplace(tokens_[id], id);
     metadata_.put("tokenizer.ggml.tokens", std::span<const std::string>(tokens_));
     metadata_.put("tokenizer.ggml.token_type", std::span<const uint32_t>(types));
-    unknown_ = find_token(unknown);
   }
 
   // Of the model's embeddings; 0 where config.json does not say.

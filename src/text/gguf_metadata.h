@@ -1,6 +1,7 @@
 // Values under GGUF's keys, as the bytes of a GGUF file that has nothing else.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -32,6 +33,10 @@ class GgufMetadata {
   void put(std::string_view key, std::span<const uint32_t> numbers) {
     begin_array(key, GgufValueType::uint32, numbers.size());
     for (const uint32_t number : numbers) integer(number);
+  }
+  void put(std::string_view key, std::span<const double> numbers) {
+    begin_array(key, GgufValueType::float64, numbers.size());
+    for (const double number : numbers) integer(std::bit_cast<uint64_t>(number));
   }
 
   // The file: version 3, no tensors.

@@ -14,10 +14,9 @@ std::unique_ptr<const TextModel> make_text_model(const Vocabulary& vocabulary) {
     case TokenizerModel::wordpiece:
       return make_wordpiece(vocabulary);
     case TokenizerModel::unigram:
-      break;
+      return make_unigram(vocabulary);
   }
-  throw UnsupportedModelError(
-      "Unigram vocabularies (tokenizer.ggml.model 't5') are read by the Python package only");
+  throw UnsupportedModelError("a tokenizer model that nothing encodes with");
 }
 
 bool is_ordinary(const Vocabulary& vocabulary, uint32_t id) {

@@ -27,6 +27,7 @@ std::unique_ptr<const TextModel> make_text_model(const Vocabulary& vocabulary);
 std::unique_ptr<const TextModel> make_byte_level(const Vocabulary& vocabulary);
 std::unique_ptr<const TextModel> make_sentencepiece(const Vocabulary& vocabulary);
 std::unique_ptr<const TextModel> make_wordpiece(const Vocabulary& vocabulary);
+std::unique_ptr<const TextModel> make_unigram(const Vocabulary& vocabulary);
 
 // GPT-2's printable character for each byte, as UTF-8.
 std::vector<std::string> byte_alphabet();

@@ -95,7 +95,7 @@ std::vector<uint32_t> Tokenizer::encode(std::string_view text, bool add_special,
   };
   const auto on_token = [&](uint32_t id) {
     ids.push_back(id);
-    opens = true;
+    opens = vocabulary_->opens_anew;
     if (is_first) begins_with = id;
     is_first = false;
     ends_with = id;
@@ -120,7 +120,7 @@ std::vector<uint32_t> Tokenizer::encode_chat(std::span<const ChatPart> parts) co
   };
   const auto on_token = [&](uint32_t id) {
     ids.push_back(id);
-    opens = true;
+    opens = vocabulary_->opens_anew;
   };
   const auto flush = [&] {
     added_.split(text, on_text, on_token);
@@ -187,7 +187,7 @@ std::string TextStream::push(uint32_t token) {
   const bool is_skipped = skip_special_ && tokenizer_.is_control(token);
   if (tokenizer_.is_special(token)) {
     // Words on both sides of a token that is not shown stay apart.
-    if (!is_skipped || !tokenizer_.is_wordpiece()) opens_ = true;
+    if (!is_skipped || !tokenizer_.is_wordpiece()) opens_ = vocabulary.opens_anew;
     if (is_skipped) return {};
   } else {
     if (is_skipped) return {};

@@ -66,7 +66,9 @@ class TextStream {
       : tokenizer_(tokenizer), skip_special_(skip_special) {}
 
   // Goes on after these ids: whether a leading space belongs to the text depends on the last one.
-  void follow(uint32_t last) { opens_ = tokenizer_.is_special(last); }
+  void follow(uint32_t last) {
+    opens_ = tokenizer_.vocabulary().opens_anew && tokenizer_.is_special(last);
+  }
 
   // The text that is complete now that the token has arrived, often "". Bytes that are no UTF-8
   // become U+FFFD.

@@ -20,6 +20,11 @@ struct ClassRun {
   uint8_t combining_class;
 };
 
+struct BreakRun {
+  uint32_t first;
+  uint8_t kind;
+};
+
 // A character and what it becomes, or two characters and what they become.
 struct Mapping {
   uint32_t first, second, third;
@@ -98,6 +103,11 @@ char32_t character_at(std::string_view utf8, size_t length) {
 }
 
 }  // namespace
+
+GraphemeBreak grapheme_break_of(char32_t character) {
+  if (character >= 0x20 && character < 0x7F) return GraphemeBreak::other;
+  return static_cast<GraphemeBreak>(run_of<BreakRun>(kGraphemeBreaks, character).kind);
+}
 
 Category category_of(char32_t character) {
   if (character > 0x10FFFF) return Category::unassigned;

@@ -48,6 +48,21 @@ enum class Category : uint8_t {
 
 Category category_of(char32_t character);
 
+// What decides where grapheme clusters end (Unicode, annex 29), in the order of the tables.
+enum class GraphemeBreak : uint8_t {
+  other,
+  control,
+  carriage_return,
+  line_feed,
+  extend,
+  joiner,
+  spacing_mark,
+  prepend,
+  pictograph,
+};
+
+GraphemeBreak grapheme_break_of(char32_t character);
+
 // White_Space of Unicode; U+001C to U+001F are none.
 bool is_white_space(char32_t character);
 

@@ -343,10 +343,21 @@ class Reader {
     made.lowercase = flag("tokenizer.ggml.normalizer.lowercase").value_or(true);
     made.strip_accents = flag("tokenizer.ggml.normalizer.strip_accents").value_or(made.lowercase);
     made.nfc = flag("tokenizer.ggml.normalizer.nfc").value_or(false);
-    if (!unigram) return;
-    made.collapse_spaces = flag("tokenizer.ggml.remove_extra_whitespaces").value_or(true);
-    if (const auto map = file_.get_int_array("tokenizer.ggml.precompiled_charsmap"))
-      for (const int64_t byte : *map) made.precompiled_charsmap += static_cast<char>(byte);
+    if (unigram) read_unigram_steps();
+  }
+
+  // SentencePiece's settings; a directory has the library's.
+  void read_unigram_steps() {
+    UnigramSteps& steps = made_->unigram;
+    steps.cuts_at_spaces = flag("tokenizer.ggml.remove_extra_whitespaces").value_or(true);
+    steps.has_spaces_spelled = true;
+    steps.prefix =
+        made_->add_space_prefix ? UnigramSteps::Prefix::always : UnigramSteps::Prefix::never;
+    if (const auto map = file_.get_int_array("tokenizer.ggml.precompiled_charsmap")) {
+      std::string table;
+      for (const int64_t byte : *map) table += static_cast<char>(byte);
+      if (!table.empty()) steps.text.push_back({TextStep::Kind::map, std::move(table)});
+    }
   }
 
   void read_template() {
@@ -367,6 +378,11 @@ class Reader {
   }
 
   void add_beside() {
+    if (made_->beside.unigram) {
+      made_->unigram = *made_->beside.unigram;
+      made_->add_space_prefix = made_->unigram.prefix != UnigramSteps::Prefix::never;
+      made_->opens_anew = made_->unigram.prefix != UnigramSteps::Prefix::at_start;
+    }
     for (const uint32_t id : made_->beside.stops) {
       if (made_->types[id] != TokenType::unknown) made_->types[id] = TokenType::control;
       if (std::ranges::find(made_->stops, id) == made_->stops.end()) made_->stops.push_back(id);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "text/pre_tokenizers.h"
+#include "text/unigram.h"
 #include "weight/gguf.h"
 
 namespace akunu {
@@ -36,6 +37,7 @@ struct BesideGguf {
   // How text is cut before merging, where the file says it itself.
   std::optional<std::vector<std::string>> splits = {};
   bool ignore_merges = false;
+  std::optional<UnigramSteps> unigram = {};
 };
 
 struct Vocabulary {
@@ -50,15 +52,15 @@ struct Vocabulary {
   std::optional<uint32_t> bos, eos, eot, pad, unknown, separator;
   bool add_bos = false, add_eos = false;
   bool add_space_prefix = false;
+  bool opens_anew = true;  // whether text behind a special token begins like a new one
   bool lowercase = true, strip_accents = true;
   bool nfc = false;
-  bool collapse_spaces = true;       // of Unigram
-  std::string precompiled_charsmap;  // likewise; empty: none
-  std::vector<uint32_t> stops;       // ascending
-  std::string chat_template;         // empty: none that is usable
-  BesideGguf beside = {};            // what `pre` refers to, where no family has it
-  PreTokenizer own_pre = {};         // likewise
-  std::vector<std::string> notes;    // what the file says and was ignored, a line each
+  UnigramSteps unigram;            // of Unigram
+  std::vector<uint32_t> stops;     // ascending
+  std::string chat_template;       // empty: none that is usable
+  BesideGguf beside = {};          // what `pre` refers to, where no family has it
+  PreTokenizer own_pre = {};       // likewise
+  std::vector<std::string> notes;  // what the file says and was ignored, a line each
 };
 
 // Throws ModelFormatError for what contradicts itself, UnsupportedModelError for a tokenizer model

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import json
 import os
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from c_library import FILE, UNSUPPORTED, CError, Handle, Library, LoadOptions
+from charsmap import precompiled
 from test_c_text import random_texts
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
@@ -71,6 +74,73 @@ def wordpiece(**options: Any) -> Tokenizer:
         "[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     return tokenizer
+
+
+def unigram(*steps: Any, cut: Any, byte_fallback: bool = False) -> Tokenizer:
+    """A tokenizer as T5's and XLM-R's: pieces with scores, and characters that have none."""
+    pieces = [("<s>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁the", -2.0), ("▁", -1.5)]
+    pieces += [(letter, -3.0 - index / 8) for index, letter in enumerate("theaofi127中")]
+    pieces += [("at", -3.1), ("hat", -4.9), ("▁h", -3.3), ("th", -3.2), ("fi", -4.5), ("é", -6.0)]
+    if byte_fallback:
+        pieces += [(f"<0x{byte:02X}>", -20.0) for byte in range(256)]
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=2, byte_fallback=byte_fallback))
+    if steps:
+        tokenizer.normalizer = normalizers.Sequence([*steps])
+    tokenizer.pre_tokenizer = cut
+    tokenizer.add_special_tokens([AddedToken(token) for token in ("<s>", "</s>", "<unk>")])
+    return tokenizer
+
+
+def metaspace(scheme: str = "always", **options: Any) -> Any:
+    return pre_tokenizers.Metaspace("▁", scheme, **options)
+
+
+def compatible() -> Any:
+    """A table as SentencePiece's: compatible forms, and marks that are put together."""
+    known = {
+        chr(code): unicodedata.normalize("NFKC", chr(code))
+        for code in [*range(0xA0, 0x180), *range(0xFB00, 0xFB07), *range(0xFF01, 0xFF5F), 0x3000]
+    }
+    known = {key: text for key, text in known.items() if text != key}
+    known |= {"e\u0301": "é", "\r\n": " ", "\t": " ", "\n": " ", "\u200d": "", "®": "R", "\x7f": ""}
+    table = base64.b64encode(precompiled(known)).decode()
+    described = {"type": "Precompiled", "precompiled_charsmap": table}
+    holder = json.loads(Tokenizer(models.BPE()).to_str())
+    made = Tokenizer.from_str(json.dumps({**holder, "normalizer": described})).normalizer
+    assert made.normalize_str("ﬁ e\u0301\r\n\uff11") == "fi é 1"  # the library reads it, too
+    return made
+
+
+COLLAPSE = normalizers.Replace(Regex(" {2,}"), "▁")
+UNIGRAMS: dict[str, Callable[[], Tokenizer]] = {
+    "t5": lambda: unigram(compatible(), COLLAPSE, cut=metaspace()),
+    "xlm-r": lambda: unigram(
+        compatible(),
+        cut=pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), metaspace()]),
+    ),
+    "stripped": lambda: unigram(normalizers.Strip(), cut=metaspace("first")),
+    "stripped on the right": lambda: unigram(
+        normalizers.Strip(left=False), normalizers.Lowercase(), cut=metaspace("never")
+    ),
+    "composed": lambda: unigram(normalizers.NFC(), cut=metaspace(split=False)),
+    "bytes": lambda: unigram(
+        normalizers.NFD(), normalizers.Replace("`", "'"), cut=metaspace(), byte_fallback=True
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", UNIGRAMS)
+def test_unigram_is_that_of_the_library(library: Library, tmp_path: Path, kind: str) -> None:
+    theirs = UNIGRAMS[kind]()
+    folder = saved(tmp_path, theirs)
+    handle, package = opened(library, folder), akunu.Tokenizer.from_directory(folder)
+    more = ["a\u0903", "®\u200d®", "\u0600a", "\r\n\u0301", "ﬁﬁ\u0301", " that  hat ", "\u3000the"]
+    for text in [*more, *random_texts(2000, seed=6)]:
+        expected = theirs.encode(text, add_special_tokens=False).ids
+        assert library.encode(handle, text, parse=True) == expected, repr(text)
+        assert package.encode(text, add_special=False, parse_special=True) == expected, repr(text)
+    ids = list(range(theirs.get_vocab_size()))
+    assert library.decode(handle, ids) == package.decode(ids)
 
 
 KINDS: dict[str, Callable[[], Tokenizer]] = {
@@ -238,7 +308,8 @@ def changed(folder: Path, **parts: Any) -> Path:
 @pytest.mark.parametrize(
     ("parts", "status", "why"),
     [
-        ({"model": {"type": "Unigram"}}, UNSUPPORTED, "model is of type 'Unigram'"),
+        ({"model": {"type": "WordLevel"}}, UNSUPPORTED, "model is of type 'WordLevel'"),
+        ({"model": {"type": "Unigram"}}, FILE, "model.vocab is no list of pieces"),
         ({"model": {"type": "WordPiece"}}, UNSUPPORTED, "continuing_subword_prefix"),
         (
             {"model": {"type": "WordPiece", "continuing_subword_prefix": "##"}},

@@ -77,7 +77,7 @@ def random_requests(seed: int, n_requests: int, vocab_size: int) -> Iterator[Req
             "top_k": draw.choice([0, 40]),
             "repetition_penalty": draw.choice([1.0, 1.2]),
             "seed": draw.randrange(1000),
-            "priority": draw.choice([0, 0, 0, 1, -1]),
+            "priority": draw.choice([0, 0, 0, 1]),
             "stop": draw.choice([(), (), ("e",), ("the", "\n")]),
             "logit_bias": {BAD: float("-inf")},
             "speculation": draw.choice(["auto", "auto", "off", 2, 7]),

@@ -186,7 +186,8 @@ def test_words_behind_a_prompt_keep_their_space(tmp_path: Path) -> None:
 def test_a_users_text_never_becomes_a_control_token(tmp_path: Path) -> None:
     for kind in ("words", "words between spaces", "pieces", "bytes"):
         ours = akunu.Tokenizer.from_directory(saved(tmp_path, KINDS[kind]()))
-        ids = ours.encode("a <s> the </s> <|end|>", add_special=False)
+        numbers = " ".join(f"\0{index} {index}" for index in range(9))
+        ids = ours.encode(f"a <s> the </s> <|end|> {numbers}", add_special=False)
         assert not {ours.bos_id, ours.eos_id, ours.token_id("<|end|>")}.intersection(ids)
 
 
