@@ -208,8 +208,8 @@ std::optional<Kernel> attention_of_rows(const KernelRequest& request, const std:
   const uint32_t chunks = shape.n_kv_heads * divide_up(per_kv_head, kChunk);
   // Both operations go the same way, so that fusing changes no bit.
   const uint32_t most = shared_bytes(shape, request.cache, kMaxFewRows);
-  if (!kernel || shape.head_dim % 8 != 0 || chunks * kMaxFewRows > kPlaces ||
-      most > std::min(kMostSharedBytes, block_bytes))
+  if (!kernel || format_info(request.cache).block_size > 1 || shape.head_dim % 8 != 0 ||
+      chunks * kMaxFewRows > kPlaces || most > std::min(kMostSharedBytes, block_bytes))
     return kernel;
   kernel->launches.pop_back();  // what joins the splits
   metal::Launch& launch = kernel->launches.front();

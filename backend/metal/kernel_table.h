@@ -23,6 +23,12 @@ std::vector<FunctionConstant> constants_of(Format format);
 // Function constants: kernels/matmul.h, matvec.h and formats_mlx.h.
 constexpr uint32_t kConstantMembers = 2, kConstantPart = 4, kConstantMlxGroup = 7;
 
+// What kernels of keys and values read and write (kernels/cache.h).
+constexpr bool is_cache_format(Format format) {
+  return format == Format::f16 || format == Format::f32 || format == Format::q8_0 ||
+         format == Format::q4_0;
+}
+
 constexpr uint32_t kSimdWidth = 32;
 
 constexpr uint32_t divide_up(uint32_t n, uint32_t by) { return n / by + (n % by != 0); }

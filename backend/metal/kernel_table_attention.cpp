@@ -125,7 +125,7 @@ std::string unsupported_attention(const KernelRequest& request) {
 }
 
 std::optional<Kernel> find_attention_kernel(const KernelRequest& request) {
-  if (request.cache != Format::f16 && request.cache != Format::f32) return std::nullopt;
+  if (!is_cache_format(request.cache)) return std::nullopt;
   const std::string cache(format_info(request.cache).name);
   const bool many = request.row_class == RowClass::many;
   switch (request.operation) {
@@ -135,7 +135,8 @@ std::optional<Kernel> find_attention_kernel(const KernelRequest& request) {
                   : split_attention<AttentionParams>("attention", cache, head_dim_of(request),
                                                      false);
     case Operation::rope_attention:
-      if (many) return std::nullopt;
+      // In blocks a row's own keys would have to be rounded together: they are written first (kernels/cache.h).
+      if (many || format_info(request.cache).block_size > 1) return std::nullopt;
       return split_attention<RopeAttentionParams>("rope_attention", cache, head_dim_of(request),
                                                   true);
     default:

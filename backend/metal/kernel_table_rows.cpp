@@ -83,10 +83,18 @@ Grid advance_grid(const Scope& scope) {
   return {.threadgroups = {divide_up(scope.n_rows, kSimdWidth), 1, 1}};
 }
 
+std::string of_cache(const char* family, Format cache) {
+  return std::string(family) + "_" + std::string(format_info(cache).name);
+}
 // The name of a function that exists for caches in half and in float.
 std::optional<std::string> with_cache(const char* family, Format cache) {
   if (cache != Format::f16 && cache != Format::f32) return std::nullopt;
-  return std::string(family) + "_" + std::string(format_info(cache).name);
+  return of_cache(family, cache);
+}
+// Of one that exists for caches in blocks as well.
+std::optional<std::string> with_any_cache(const char* family, Format cache) {
+  if (!is_cache_format(cache)) return std::nullopt;
+  return of_cache(family, cache);
 }
 
 // Likewise for a weight in floats.
@@ -124,21 +132,23 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
     case Operation::rope:
       return per_head("rope", [](const Scope& s) { return s.get<RopeParams>().n_heads; });
     case Operation::kv_write: {
-      const auto function = with_cache("kv_write", request.cache);
+      const auto function = with_any_cache("kv_write", request.cache);
       if (!function) return std::nullopt;
       return per_number(*function, [](const Scope& s) {
         return s.get<KvWriteParams>().n_kv_heads * s.get<KvWriteParams>().head_dim;
       });
     }
     case Operation::kv_rotate: {
-      const auto function = with_cache("kv_rotate", request.cache);
+      // Keys of four bits are rotated by a Hadamard matrix as well: their pairs are no longer there.
+      if (request.cache == Format::q4_0) return std::nullopt;
+      const auto function = with_any_cache("kv_rotate", request.cache);
       if (!function) return std::nullopt;
       return per_head(*function, [](const Scope& s) { return s.get<KvRotateParams>().n_kv_heads; });
     }
     case Operation::rope_kv_write:
     case Operation::norm_rope_kv_write: {
       // One function: the norms are there where their slots are bound.
-      const auto function = with_cache("rope_kv_write", request.cache);
+      const auto function = with_any_cache("rope_kv_write", request.cache);
       if (!function) return std::nullopt;
       return per_head(*function, [](const Scope& s) {
         return s.get<RopeKvWriteParams>().n_heads + s.get<RopeKvWriteParams>().n_kv_heads;

@@ -42,8 +42,8 @@ class LoadOptions:
     writes a little with several numbers of threads and takes the best; see `Model.thread_choice`.
     The text does not depend on it."""
     kv_type: str = "f16"
-    """Number format of the cache: "f16", "f32", or blocks of 32 numbers with a scale, on the CPU
-    and for heads that are whole blocks: "q8_0", about half the memory of f16, or "q4_0", about a
+    """Number format of the cache: "f16", "f32", or blocks of 32 numbers with a scale, for
+    heads that are whole blocks: "q8_0", about half the memory of f16, or "q4_0", about a
     quarter, whose texts are no longer quite as good."""
     kv_memory: int | None = None
     """Bytes for the cache; None: one full context, or what fits."""

@@ -6,7 +6,17 @@ import gguf
 import numpy as np
 import pytest
 import reference as ref
-from harness import ACTIVE, On, Run, assert_same_bits, make_step, pack_params, poisoned, run
+from harness import (
+    ACTIVE,
+    On,
+    Run,
+    assert_same_bits,
+    assert_within,
+    make_step,
+    pack_params,
+    poisoned,
+    run,
+)
 from reference import AttentionShape
 from test_attention import CUTS, Setting
 from test_sink_attention import attend
@@ -26,12 +36,6 @@ SHAPES = [
     pytest.param(AttentionShape(40, 1, 128), id="gqa-40:1-128"),
     pytest.param(AttentionShape(4, 1, 256), id="gqa-4:1-256"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu(target):
-    if target.device != "cpu":
-        pytest.skip("caches in blocks are on the CPU")
 
 
 def encoded(numbers, cache):
@@ -93,6 +97,49 @@ def test_small_numbers_stay_finite(target, cache, size):
     page, place = ref.page_offsets(step, 0, 0)
     numbers = decoded(keys[page, 0, place][None], cache)[0]
     assert (np.abs(numbers - rows[0, 0]) <= size).all()
+
+
+# heads, numbers of a head, pairs: all of a head, a part of its first block, whole blocks of it
+@pytest.mark.parametrize("style", [0, 1])
+@pytest.mark.parametrize("shape", [(3, 64, 32), (1, 96, 9), (2, 256, 64)])
+def test_keys_turn_and_are_rounded_again(target, rng, shape, style):
+    n_heads, head_dim, n_pairs = shape
+    step = make_step([Run(1, 254, 4), Run(0, 0, 1), Run(2, 600, 2)])
+    step.rows["flags"][1] = 0  # inactive: stays as it is
+    places = [ref.page_offsets(step, row["sequence"], row["position"]) for row in step.rows]
+    width = head_dim // 32 * BYTES["q8_0"]
+    before = poisoned((step.n_pages, n_heads, 256, width), np.uint8)
+    for page, place in places:
+        keys = rng.standard_normal((n_heads, head_dim)).astype(np.float32)
+        before[page, :, place] = encoded(keys, "q8_0")
+
+    def turned(turn, threads=1):
+        kept = before.copy()
+        numbers = (n_heads, head_dim, 0, n_pairs, style, step.page_stride, step.page_base)
+        on = On(target, threads, cache="q8_0")
+        run("kv_rotate", [turn, kept], pack_params("kv_rotate", *numbers), step, on)
+        return kept
+
+    angles = rng.uniform(-500, 500, n_pairs)
+    turn = np.stack([np.cos(angles), np.sin(angles)], axis=-1).ravel().astype(np.float32)
+    after = turned(turn)
+    assert_same_bits(turned(turn, threads=3), after)
+    for row, (page, place) in zip(step.rows, places, strict=True):
+        if not row["flags"] & ACTIVE:
+            continue
+        keys = decoded(before[page, :, place], "q8_0")
+        expected, bound = ref.rope(keys[None, :, : 2 * n_pairs], turn[None], n_pairs, style)
+        expected = np.concatenate([expected[0], keys[:, 2 * n_pairs :]], axis=-1)
+        bound = np.pad(bound[0], ((0, 0), (0, head_dim - 2 * n_pairs)))
+        blocks = np.abs(expected).reshape(n_heads, -1, 32)
+        scales = np.repeat(blocks.max(axis=-1) / 127, 32, axis=-1)
+        # Half a code, and 127 times what the scale loses as a half.
+        bound = bound + scales * (0.5 + 127 * 2.0**-11) * (1 + 1e-5)
+        assert_within(decoded(after[page, :, place], "q8_0"), expected, bound)
+        before[page, :, place] = after[page, :, place]
+    assert_same_bits(after, before, "nothing else was written")
+    none = np.tile(np.array([1, 0], np.float32), n_pairs)
+    assert_same_bits(turned(none), before, "no turn changes no bit")
 
 
 class Blocks(Setting):

@@ -8,7 +8,17 @@ from pathlib import Path
 import dense_golden
 import numpy as np
 import pytest
-from engine import GPUS, finished, opened, relative_error
+from engine import (
+    GPU_PATHS,
+    GPUS,
+    PATHS,
+    chunked,
+    finished,
+    opened,
+    relative_error,
+    settle,
+)
+from golden_values import N_TOKENS
 from random_models import ModelCase, random_tokens
 from test_speculation import repeating, start
 
@@ -80,7 +90,33 @@ def test_latents_are_refused(tmp_path: Path, kv_type: str) -> None:
 
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("kv_type", BLOCKS)
-def test_a_gpu_says_what_to_choose(model_case: Cases, gpu: str, kv_type: str) -> None:
-    path = model_case("llama-32").path
-    with pytest.raises(akunu.UnsupportedModelError, match=r"choose kv_type f16 or f32$"):
-        akunu.load(path, device=gpu, kv_type=kv_type)
+def test_a_gpu_is_near_f32_and_each_role_has_its_bits(
+    model_case: Cases, gpu: str, kv_type: str
+) -> None:
+    case = model_case("llama-32", "q8_0")
+    tokens = random_tokens(case.spec, N_TOKENS, seed=1)
+    with opened(case.path) as model:
+        expected = model.logits(tokens)
+    with opened(case.path, device=gpu, kv_type=kv_type) as model:
+        for path, role in (("mixed-prompt", "prefill"), ("mixed-generated", "few-16")):
+            whole = chunked(model, tokens, *PATHS[role])
+            assert 1e-5 < relative_error(whole, expected) < FAR[kv_type]
+            np.testing.assert_array_equal(chunked(model, tokens, *GPU_PATHS[path]), whole)
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("kv_type", BLOCKS)
+def test_on_a_gpu_positions_are_saved_and_restored(
+    model_case: Cases, gpu: str, kv_type: str
+) -> None:
+    case = model_case("llama-32", "q8_0")
+    tokens = random_tokens(case.spec, 300, seed=4)
+    with opened(case.path, device=gpu, kv_type=kv_type) as model:
+        text = finished(start(model, tokens, 20, 0))
+        settle(model)
+        entries, saved = model._native.save_positions(np.array(tokens, np.uint32))
+    with opened(case.path, device=gpu, kv_type=kv_type) as model:
+        model._native.restore_positions(np.array(tokens, np.uint32), entries, saved)
+        again = start(model, tokens, 20, 0)
+        assert finished(again) == text
+        assert again.cached_tokens == 299

@@ -461,13 +461,15 @@ void hadamards() {
 
 // As many pairs as no vector has, from no whole vector on.
 void rotated_keys() {
-  for (const Format format : {Format::f32, Format::f16})
+  for (const Format format : {Format::f32, Format::f16, Format::q8_0})
     for (const uint32_t style : {kRopeInterleaved, kRopeHalves}) {
+      const bool in_blocks = format_info(format).block_size > 1;  // whole ones
+      const uint32_t head_dim = in_blocks ? 64 : 22, first = in_blocks ? 0 : 3;
       Case c{"kv_rotate " + std::string(format_info(format).name), {Operation::kv_rotate}, {}, {}};
       c.key.cache = number(format);
       c.operands.emplace(0, floats(2 * 9, -1.0f, 1.0f));
-      c.operands.emplace(1, cache(format, 2, 22));
-      c.set_params(KvRotateParams{2, 22, 3, 9, style, kPageTableStride, 0, 0});
+      c.operands.emplace(1, cache(format, 2, head_dim));
+      c.set_params(KvRotateParams{2, head_dim, first, 9, style, kPageTableStride, 0, 0});
       compare(c);
     }
 }

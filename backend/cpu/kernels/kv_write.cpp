@@ -6,7 +6,8 @@
 //   4 key_cache, 5 value_cache   25 RopeKvWriteParams
 // norm_rope_kv_write: head_norm of query and key first
 //   as above, 6 query_norm, 7 key_norm: vectors [head_dim]
-// kv_rotate: the pairs of the row's cached key turn, the same angles for all rows; rounded again
+// kv_rotate: the pairs of the row's cached key turn, the same angles for all rows; rounded again, in whole blocks.
+// Not of Q4_0: those keys are rotated by a Hadamard matrix as well, their pairs are no longer there.
 //   0 turn: vector [2 n_pairs], as a row of angles   1 key_cache   25 KvRotateParams
 //   slices: one row   limit: latency
 // The fused kernels call what the unfused ones call, on the same numbers: equal bit for bit.
@@ -82,7 +83,7 @@ struct KvRotate {
   static void row(const Call& call, const KvRotateParams& params, uint64_t r, std::byte* scratch) {
     const Row& row = call.rows[r];
     if (!(row.flags & kRowActive)) return;
-    const uint32_t n = 2 * params.n_pairs;
+    const uint32_t n = stored(params);
     float* const turned = reinterpret_cast<float*>(scratch);
     const Angles<1> turn =
         deinterleave(operand<const float>(call, 0, 0, 0), params.n_pairs, turned + n);
@@ -98,7 +99,15 @@ struct KvRotate {
     }
   }
   static uint64_t scratch_bytes(const Call& call) {
-    return sizeof(float) * uint64_t{4} * static_cast<const KvRotateParams*>(call.params)->n_pairs;
+    const auto& params = *static_cast<const KvRotateParams*>(call.params);
+    return sizeof(float) * (uint64_t{2} * params.n_pairs + stored(params));
+  }
+
+ private:
+  // Numbers that are written again: those behind the last pair are in its block.
+  static uint32_t stored(const KvRotateParams& params) {
+    const uint32_t turning = 2 * params.n_pairs;
+    return IsInBlocks<Format> ? (turning + kCacheBlock - 1) / kCacheBlock * kCacheBlock : turning;
   }
 };
 
@@ -129,11 +138,11 @@ constexpr KernelEntry fused() {
 }
 
 constexpr KernelEntry kKvWriteEntries[] = {
-    kv_write<F32>(),           kv_write<F16>(),          kv_write<CacheQ8_0>(),
-    kv_write<CacheQ4_0>(),     kv_rotate<F32>(),         kv_rotate<F16>(),
-    fused<F32, false>(),       fused<F16, false>(),      fused<CacheQ8_0, false>(),
-    fused<CacheQ4_0, false>(), fused<F32, true>(),       fused<F16, true>(),
-    fused<CacheQ8_0, true>(),  fused<CacheQ4_0, true>(),
+    kv_write<F32>(),           kv_write<F16>(),           kv_write<CacheQ8_0>(),
+    kv_write<CacheQ4_0>(),     kv_rotate<F32>(),          kv_rotate<F16>(),
+    kv_rotate<CacheQ8_0>(),    fused<F32, false>(),       fused<F16, false>(),
+    fused<CacheQ8_0, false>(), fused<CacheQ4_0, false>(), fused<F32, true>(),
+    fused<F16, true>(),        fused<CacheQ8_0, true>(),  fused<CacheQ4_0, true>(),
 };
 
 }  // namespace

@@ -25,7 +25,7 @@
 // launch writes. A row's key and value are written by one threadgroup only.
 #pragma once
 
-#include "metal/kernels/formats.h"
+#include "metal/kernels/cache.h"
 #include "metal/kernels/functions.h"
 #include "metal/kernels/norm.h"
 
@@ -78,15 +78,6 @@ struct Fresh {
   ulong values_stride;
 };
 
-// kDims neighbouring numbers, zeros from `n` on.
-template <uint kDims, class Number>
-inline void load_dims(device const Number* p, uint n, bool aligned, thread float (&v)[kDims]) {
-  for (uint i = 0; i < kDims; i += 4) {
-    const float4 four = load_four(p, i, n, aligned && kDims >= 4);
-    for (uint j = 0; j < 4 && i + j < kDims; ++j) v[i + j] = four[j];
-  }
-}
-
 // Where the split's results go: head_dim sums of values, then the maximum and the sum of weights.
 inline ulong partial_offset(uint local_row, uint n_heads, uint head, uint split, uint head_dim) {
   return ((ulong(local_row) * n_heads + head) * kSplits + split) * (head_dim + 2);
@@ -124,8 +115,8 @@ inline void attend_split(AttentionShape shape, Visible seen, uint split, uint se
           page_of(pages, shape.page_table_base, shape.page_table_stride, sequence, first);
       const ulong offset =
           kv_offset(page, shape.n_kv_heads, kv_head, first % kPagePositions, head_dim);
-      device const Cache* keys = key_cache + offset;
-      device const Cache* cached_values = value_cache + offset;
+      device const Cache* keys = cached_at(key_cache, offset);
+      device const Cache* cached_values = cached_at(value_cache, offset);
 
       for (uint step = 0; step < kBlockPositions; step += 4) {
         const uint i = step + lane / 8, position = first + i;
@@ -137,7 +128,7 @@ inline void attend_split(AttentionShape shape, Visible seen, uint split, uint se
           float4 key = float4(0.0f);
           if (is_seen) {
             key = position < fresh.first
-                      ? load_numbers(keys + ulong(i) * head_dim + d, head_dim - d, aligned)
+                      ? load_cached(keys, ulong(i) * head_dim + d, head_dim - d, aligned)
                       : *reinterpret_cast<threadgroup const float4*>(
                             fresh.keys + (position - fresh.first) * stride + d);
           }
@@ -193,9 +184,9 @@ inline void attend_split(AttentionShape shape, Visible seen, uint split, uint se
                 fresh.values + (position - fresh.first) * fresh.values_stride + lane * kDims;
 #pragma unroll
             for (uint j = 0; j < kDims; ++j)
-              loaded[p][j] = j < own_dims ? float(Cache(row[j])) : 0.0f;
+              loaded[p][j] = j < own_dims ? as_cached(row[j], value_cache) : 0.0f;
           } else {
-            load_dims<kDims>(cached_values + ulong(i + p) * head_dim + lane * kDims,
+            load_dims<kDims>(cached_values, ulong(i + p) * head_dim + lane * kDims,
                              here ? own_dims : 0, aligned, loaded[p]);
           }
         }

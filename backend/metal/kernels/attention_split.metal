@@ -118,7 +118,8 @@ template <class Cache, uint kDims>
 #define AKUNU_ATTENTION(name, Cache, dims)                                              \
   template [[host_name(                                                                 \
       "attention_" #name                                                                \
-      "_d" #dims)]] [[kernel]] decltype(attention<Cache, dims>) attention<Cache, dims>; \
+      "_d" #dims)]] [[kernel]] decltype(attention<Cache, dims>) attention<Cache, dims>;
+#define AKUNU_ROPE_ATTENTION(name, Cache, dims)                                         \
   template [[host_name(                                                                 \
       "rope_attention_" #name                                                           \
       "_d" #dims)]] [[kernel]] decltype(rope_attention<Cache, dims>) rope_attention<Cache, dims>;
@@ -130,3 +131,19 @@ AKUNU_ATTENTION(f32, float, 2)
 AKUNU_ATTENTION(f32, float, 4)
 AKUNU_ATTENTION(f32, float, 8)
 AKUNU_ATTENTION(f32, float, 16)
+AKUNU_ATTENTION(q8_0, CacheQ8_0, 2)
+AKUNU_ATTENTION(q8_0, CacheQ8_0, 4)
+AKUNU_ATTENTION(q8_0, CacheQ8_0, 8)
+AKUNU_ATTENTION(q8_0, CacheQ8_0, 16)
+AKUNU_ATTENTION(q4_0, CacheQ4_0, 2)
+AKUNU_ATTENTION(q4_0, CacheQ4_0, 4)
+AKUNU_ATTENTION(q4_0, CacheQ4_0, 8)
+AKUNU_ATTENTION(q4_0, CacheQ4_0, 16)
+AKUNU_ROPE_ATTENTION(f16, half, 2)
+AKUNU_ROPE_ATTENTION(f16, half, 4)
+AKUNU_ROPE_ATTENTION(f16, half, 8)
+AKUNU_ROPE_ATTENTION(f16, half, 16)
+AKUNU_ROPE_ATTENTION(f32, float, 2)
+AKUNU_ROPE_ATTENTION(f32, float, 4)
+AKUNU_ROPE_ATTENTION(f32, float, 8)
+AKUNU_ROPE_ATTENTION(f32, float, 16)

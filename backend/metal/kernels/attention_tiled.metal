@@ -26,12 +26,10 @@
 constant constexpr uint kFragments = 16;  // of eight dimensions, per SIMD-group
 constant constexpr uint kScratch = 64;    // floats: one matrix
 
-inline bool is_finite(float x) { return (as_type<uint>(x) & 0x7f800000u) != 0x7f800000u; }
-
-// Loads positions [first, first + n_positions) of a pool into `tile`, zeros for those outside
+// Loads positions [first, first + n_positions), of which `head` is the first, into `tile`, zeros for those outside
 // [begin, end) and past head_dim. Returns whether all of it is finite.
 template <class Cache>
-inline bool load_tile(device const Cache* pool, uint first, uint n_positions, uint begin, uint end,
+inline bool load_tile(device const Cache* head, uint first, uint n_positions, uint begin, uint end,
                       uint head_dim, threadgroup float* tile, uint stride, uint thread_index,
                       uint n_threads) {
   const bool aligned = head_dim % 4 == 0;
@@ -41,7 +39,7 @@ inline bool load_tile(device const Cache* pool, uint first, uint n_positions, ui
     const uint i = task / pieces, d = task % pieces * 4;
     float4 v = float4(0.0f);
     if (first + i >= begin && first + i < end && d < head_dim)
-      v = load_numbers(pool + ulong(i) * head_dim + d, head_dim - d, aligned);
+      v = load_cached(head, ulong(i) * head_dim + d, head_dim - d, aligned);
     *reinterpret_cast<threadgroup float4*>(tile + i * stride + d) = v;
     all_finite = all_finite && is_finite(v.x) && is_finite(v.y) && is_finite(v.z) && is_finite(v.w);
   }
@@ -137,7 +135,7 @@ template <class Cache, uint kParts>
     // Everyone is through with what lies in the tile, the queries or the block before.
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (thread_index == 0) atomic_store_explicit(flag, 0u, memory_order_relaxed);
-    load_tile(key_cache + offset, first, kPositions, begin, end, head_dim, tile, stride,
+    load_tile(cached_at(key_cache, offset), first, kPositions, begin, end, head_dim, tile, stride,
               thread_index, kThreads);
     threadgroup_barrier(mem_flags::mem_threadgroup);
     for (uint j = 0; j < kPositions; j += 8) {
@@ -182,7 +180,7 @@ template <class Cache, uint kParts>
     total = fma(total, shrink, sum);
     largest = top;
 
-    if (!load_tile(value_cache + offset, first, kPositions, begin, end, head_dim, tile, stride,
+    if (!load_tile(cached_at(value_cache, offset), first, kPositions, begin, end, head_dim, tile, stride,
                    thread_index, kThreads))
       atomic_store_explicit(flag, 1u, memory_order_relaxed);
     // The values are there, and both parts have read the scores that the weights replace.
@@ -225,7 +223,7 @@ template <class Cache, uint kParts>
     }
     if (is_spoilt) {
       // What is not finite, for the rows that see it alone.
-      device const Cache* pool = value_cache + offset;
+      device const Cache* cached = cached_at(value_cache, offset);
 #pragma unroll
       for (uint f = 0; f < kFragments; ++f) {
         if (f >= own_fragments) continue;
@@ -236,7 +234,7 @@ template <class Cache, uint kParts>
           float value = scratch[2 * lane + e];
           for (uint i = 0; i < kPositions && d < head_dim; ++i) {
             if (first + i < own_begin || first + i >= own_end) continue;
-            const float v = float(pool[ulong(i) * head_dim + d]);
+            const float v = cached_number(cached, ulong(i) * head_dim + d);
             if (!is_finite(v)) value = fma(scores[lane / 4 * kScoreStride + i], v, value);
           }
           scratch[2 * lane + e] = value;
@@ -273,3 +271,9 @@ AKUNU_TILED(f16, half, 4)
 AKUNU_TILED(f32, float, 1)
 AKUNU_TILED(f32, float, 2)
 AKUNU_TILED(f32, float, 4)
+AKUNU_TILED(q8_0, CacheQ8_0, 1)
+AKUNU_TILED(q8_0, CacheQ8_0, 2)
+AKUNU_TILED(q8_0, CacheQ8_0, 4)
+AKUNU_TILED(q4_0, CacheQ4_0, 1)
+AKUNU_TILED(q4_0, CacheQ4_0, 2)
+AKUNU_TILED(q4_0, CacheQ4_0, 4)

@@ -9,6 +9,7 @@
 using namespace metal;
 
 inline float infinity() { return as_type<float>(0x7f800000u); }
+inline bool is_finite(float x) { return (as_type<uint>(x) & 0x7f800000u) != 0x7f800000u; }
 
 // To the nearest whole number, half to even, for |x| < 2^22.
 inline float round_to_whole(float x) { return (x + 12582912.0f) - 12582912.0f; }

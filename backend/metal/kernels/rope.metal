@@ -1,5 +1,6 @@
 // rope_angles, rope, kv_write, kv_rotate, and rope_kv_write with or without the per-head norms: a SIMD-group
 // per head, a lane per pair. Floor: the operands' bytes; latency decides.
+#include "metal/kernels/cache.h"
 #include "metal/kernels/functions.h"
 #include "metal/kernels/norm.h"
 
@@ -52,14 +53,15 @@ inline void turn_in_place(Head source, device float* head, device const float* a
                 lane);
 }
 
-// Grid: (n_kv_heads * head_dim / 256, rows). A row that is not active writes nothing.
+// Grid: (n_kv_heads * head_dim / 256, rows). A row that is not active writes nothing. Beside blocks heads are
+// whole blocks, and a SIMD-group has one of them.
 template <class Cache>
 [[kernel]] void kv_write(
     device const float* key [[buffer(0)]], device const float* value [[buffer(1)]],
     device Cache* key_cache [[buffer(2)]], device Cache* value_cache [[buffer(3)]],
     constant PassRange& pass [[buffer(23)]], constant KvWriteParams& params [[buffer(25)]],
     device const Row* rows [[buffer(26)]], device const uint* pages [[buffer(27)]],
-    uint3 position [[thread_position_in_grid]]) {
+    uint3 position [[thread_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
   const uint width = params.n_kv_heads * params.head_dim;
   const uint row = pass.first_row + position.y;
   if (position.x >= width || (rows[row].flags & kRowActive) == 0) return;
@@ -67,11 +69,48 @@ template <class Cache>
   const uint page =
       page_of(pages, params.page_table_base, params.page_table_stride, rows[row].sequence, place);
   const ulong to = kv_offset(page, params.n_kv_heads, position.x / params.head_dim,
-                             place % kPagePositions, params.head_dim) +
-                   position.x % params.head_dim;
+                             place % kPagePositions, params.head_dim);
+  const uint i = position.x % params.head_dim;
   const ulong from = ulong(row) * width + position.x;
-  key_cache[to] = Cache(key[from]);
-  value_cache[to] = Cache(value[from]);
+  store_cached(cached_at(key_cache, to), i, key[from], lane);
+  store_cached(cached_at(value_cache, to), i, value[from], lane);
+}
+
+// A key goes to the cache, normed and turned: numbers pair by pair, blocks a number per lane.
+template <class Number>
+inline void store_turned(device Number* head, Head source, device const float* angles,
+                         uint head_dim, uint n_pairs, uint style, uint lane) {
+  for (uint i = lane; i < n_pairs; i += 32) {
+    const uint2 pair = pair_of(i, n_pairs, style);
+    const float2 turned = rotated_pair(source, angles, i, pair);
+    head[pair.x] = Number(turned.x);
+    head[pair.y] = Number(turned.y);
+  }
+  for (uint i = 2 * n_pairs + lane; i < head_dim; i += 32) head[i] = Number(head_value(source, i));
+}
+template <class Block>
+inline void store_turned_blocks(device Block* head, Head source, device const float* angles,
+                                uint head_dim, uint n_pairs, uint style, uint lane) {
+  for (uint i = lane; i < head_dim; i += 32) {
+    float x;
+    if (i < 2 * n_pairs) {
+      const uint index = style == kRopeHalves ? i % n_pairs : i / 2;
+      const uint2 pair = pair_of(index, n_pairs, style);
+      const float2 turned = rotated_pair(source, angles, index, pair);
+      x = i == pair.x ? turned.x : turned.y;
+    } else {
+      x = head_value(source, i);
+    }
+    store_cached(head, i, x, lane);
+  }
+}
+inline void store_turned(device CacheQ8_0* head, Head source, device const float* angles,
+                         uint head_dim, uint n_pairs, uint style, uint lane) {
+  store_turned_blocks(head, source, angles, head_dim, n_pairs, style, lane);
+}
+inline void store_turned(device CacheQ4_0* head, Head source, device const float* angles,
+                         uint head_dim, uint n_pairs, uint style, uint lane) {
+  store_turned_blocks(head, source, angles, head_dim, n_pairs, style, lane);
 }
 
 // Heads of the query first, turned in place, then kv heads, written to the cache; `key` stays as it
@@ -113,19 +152,50 @@ template <class Cache>
   device const float* norm = key;
   if (kIsBound7) norm = key_norm;
   const Head source = head_of(key + from, norm, kIsBound7, head_dim, params.epsilon, lane);
-  for (uint i = lane; i < n_pairs; i += 32) {
-    const uint2 pair = pair_of(i, n_pairs, params.style);
-    const float2 turned = rotated_pair(source, row_angles, i, pair);
-    key_cache[to + pair.x] = Cache(turned.x);
-    key_cache[to + pair.y] = Cache(turned.y);
-  }
-  for (uint i = 2 * n_pairs + lane; i < head_dim; i += 32)
-    key_cache[to + i] = Cache(head_value(source, i));
-  for (uint i = lane; i < head_dim; i += 32) value_cache[to + i] = Cache(value[from + i]);
+  store_turned(cached_at(key_cache, to), source, row_angles, head_dim, n_pairs, params.style, lane);
+  device Cache* values = cached_at(value_cache, to);
+  for (uint i = lane; i < head_dim; i += 32) store_cached(values, i, value[from + i], lane);
 }
 
-// Pairs of cached keys, turned by the same angles in all rows: a lane reads both dimensions of a pair
-// before it writes them. Grid: (n_kv_heads / n_simdgroups, rows). A row that is not active writes nothing.
+// The pairs of a cached head turn. A lane reads both dimensions of a pair before it writes them.
+template <class Number>
+inline void turn_cached(device Number* head, device const float* turn, uint n_pairs, uint style,
+                        uint lane) {
+  for (uint i = lane; i < n_pairs; i += 32) {
+    const uint2 pair = pair_of(i, n_pairs, style);
+    const float a = float(head[pair.x]), b = float(head[pair.y]);
+    const float cosine = turn[2 * i], sine = turn[2 * i + 1];
+    head[pair.x] = Number(fma(a, cosine, -(b * sine)));
+    head[pair.y] = Number(fma(b, cosine, a * sine));
+  }
+}
+// All numbers are read before a block is written: those of a pair may lie in two.
+inline void turn_cached(device CacheQ8_0* head, device const float* turn, uint n_pairs, uint style,
+                        uint lane) {
+  constexpr uint kMost = 16;  // blocks of a head: 512 dimensions
+  const uint n_blocks = (2 * n_pairs + 31) / 32;
+  float numbers[kMost];
+#pragma unroll
+  for (uint b = 0; b < kMost; ++b) {
+    const uint i = 32 * b + lane;
+    if (b >= n_blocks) continue;
+    numbers[b] = cached_number(head, i);
+    if (i >= 2 * n_pairs) continue;
+    const uint index = style == kRopeHalves ? i % n_pairs : i / 2;
+    const uint2 pair = pair_of(index, n_pairs, style);
+    const bool is_first = i == pair.x;
+    const float other = cached_number(head, is_first ? pair.y : pair.x);
+    const float cosine = turn[2 * index], sine = turn[2 * index + 1];
+    numbers[b] = is_first ? fma(numbers[b], cosine, -(other * sine))
+                          : fma(numbers[b], cosine, other * sine);
+  }
+  simdgroup_barrier(mem_flags::mem_device);
+#pragma unroll
+  for (uint b = 0; b < kMost; ++b)
+    if (b < n_blocks) store_cached(head, 32 * b + lane, numbers[b], lane);
+}
+
+// Pairs of cached keys, turned by the same angles in all rows. Grid: (n_kv_heads / n_simdgroups, rows). A row that is not active writes nothing.
 template <class Cache>
 [[kernel]] void kv_rotate(
     device const float* turn [[buffer(0)]], device Cache* key_cache [[buffer(1)]],
@@ -139,22 +209,26 @@ template <class Cache>
   const uint place = rows[row].position;
   const uint page =
       page_of(pages, params.page_table_base, params.page_table_stride, rows[row].sequence, place);
-  device Cache* head = key_cache + params.first_dim +
-                       kv_offset(page, params.n_kv_heads, h, place % kPagePositions, params.head_dim);
-  for (uint i = lane; i < params.n_pairs; i += 32) {
-    const uint2 pair = pair_of(i, params.n_pairs, params.style);
-    const float a = float(head[pair.x]), b = float(head[pair.y]);
-    const float cosine = turn[2 * i], sine = turn[2 * i + 1];
-    head[pair.x] = Cache(fma(a, cosine, -(b * sine)));
-    head[pair.y] = Cache(fma(b, cosine, a * sine));
-  }
+  const ulong at = params.first_dim + kv_offset(page, params.n_kv_heads, h, place % kPagePositions,
+                                                params.head_dim);
+  turn_cached(cached_at(key_cache, at), turn, params.n_pairs, params.style, lane);
 }
 
 template [[host_name("kv_rotate_f16")]] [[kernel]] decltype(kv_rotate<half>) kv_rotate<half>;
 template [[host_name("kv_rotate_f32")]] [[kernel]] decltype(kv_rotate<float>) kv_rotate<float>;
+template
+    [[host_name("kv_rotate_q8_0")]] [[kernel]] decltype(kv_rotate<CacheQ8_0>) kv_rotate<CacheQ8_0>;
 template [[host_name("kv_write_f16")]] [[kernel]] decltype(kv_write<half>) kv_write<half>;
 template [[host_name("kv_write_f32")]] [[kernel]] decltype(kv_write<float>) kv_write<float>;
+template
+    [[host_name("kv_write_q8_0")]] [[kernel]] decltype(kv_write<CacheQ8_0>) kv_write<CacheQ8_0>;
+template
+    [[host_name("kv_write_q4_0")]] [[kernel]] decltype(kv_write<CacheQ4_0>) kv_write<CacheQ4_0>;
 template
     [[host_name("rope_kv_write_f16")]] [[kernel]] decltype(rope_kv_write<half>) rope_kv_write<half>;
 template [[host_name(
     "rope_kv_write_f32")]] [[kernel]] decltype(rope_kv_write<float>) rope_kv_write<float>;
+template [[host_name("rope_kv_write_q8_0")]] [[kernel]] decltype(
+    rope_kv_write<CacheQ8_0>) rope_kv_write<CacheQ8_0>;
+template [[host_name("rope_kv_write_q4_0")]] [[kernel]] decltype(
+    rope_kv_write<CacheQ4_0>) rope_kv_write<CacheQ4_0>;
