@@ -9,16 +9,85 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from akunu._model_identity import SeenFile, digest_of
 from akunu.errors import AkunuError, UnsupportedModelError
 
 if TYPE_CHECKING:
+    from akunu import _core
     from akunu.model import Model
     from akunu.options import LoadOptions
+
+_SUFFIX: Final = ".run"
+_PIECE: Final = 256  # tokens of a whole piece
+_HEAD: Final = 72 + 4  # bytes of a file without adapters, beside its tokens and pages
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What lies in a folder now."""
+
+    models: int
+    """Folders of models, each in one way of loading it."""
+    files: int
+    bytes: int
+
+
+def kept_in(cache_dir: Path) -> Kept:
+    """Count what all models have in a `cache_dir`; nothing where there is no such folder.
+
+    Raises AkunuError for a folder that cannot be read.
+    """
+    sizes = [list(_sizes(folder)) for folder in _entries(cache_dir) if folder.is_dir()]
+    sizes = [each for each in sizes if each]
+    return Kept(len(sizes), sum(map(len, sizes)), sum(map(sum, sizes)))
+
+
+def kept_of(model: Model, cache_dir: Path) -> Kept:
+    """Count what a model has in a `cache_dir`, loaded as it is; reads all of its files once."""
+    sizes = list(_sizes(cache_dir / identity_of(model)))
+    return Kept(int(bool(sizes)), len(sizes), sum(sizes))
+
+
+def bytes_per_token(native: _core.NativeModel) -> int | None:
+    """Return what keys and values of a token take on the disk; None where none are kept there.
+
+    At most: pages that a sliding window has left behind may be gone before they are written.
+    """
+    layout = native.cache_layout
+    if not layout or any(group["kind"] in ("states", "encoder") for group in layout):
+        return None
+    layers: list[tuple[int, int, int, int]] = [
+        layer for group in layout for layer in group["layers"]
+    ]
+    return sum(n_heads * n_bytes * n_pools for _, n_heads, n_bytes, n_pools in layers)
+
+
+def tokens_in(size: int, token_bytes: int) -> int:
+    """Return how many tokens `size` bytes hold, in whole pieces."""
+    return size // (_HEAD + _PIECE * (4 + token_bytes)) * _PIECE
+
+
+def _sizes(folder: Path) -> Iterator[int]:
+    for path in _entries(folder):
+        if path.suffix == _SUFFIX:
+            try:
+                yield path.stat().st_size
+            except FileNotFoundError:  # another process made room
+                continue
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise AkunuError(f"{folder} cannot be read: {error.strerror}") from None
 
 
 def keep_on_disk(model: Model, options: LoadOptions) -> tuple[str, ...]:

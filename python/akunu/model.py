@@ -141,7 +141,8 @@ class Model(AsyncCalls):
         counted = self._open().memory
         total = counted.pop("total")
         tokenizer = self._tokenizer.memory_bytes
-        return MemoryReport({**counted, "tokenizer": tokenizer, "total": total + tokenizer})
+        counted |= {"tokenizer": tokenizer, "total": total + tokenizer}
+        return MemoryReport(counted, self.occupancy.disk)
 
     @property
     def occupancy(self) -> Occupancy:

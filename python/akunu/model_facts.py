@@ -110,11 +110,17 @@ class MemoryReport(Mapping[str, int]):
     weights   3.0 MiB
     cache     1.0 MiB
     total     4.0 MiB
+
+    With a `cache_dir` the table ends with what is kept there, which is no memory.
     """
 
-    def __init__(self, bytes_by_label: Mapping[str, int]) -> None:
+    disk: DiskCache | None
+    """What is kept in `cache_dir`; None without one."""
+
+    def __init__(self, bytes_by_label: Mapping[str, int], disk: DiskCache | None = None) -> None:
         """Keep a copy of `bytes_by_label`."""
         self._bytes = dict(bytes_by_label)
+        self.disk = disk
 
     def __getitem__(self, label: str) -> int:
         """Return the bytes of one label."""
@@ -135,6 +141,9 @@ class MemoryReport(Mapping[str, int]):
     def __str__(self) -> str:
         """Show one line per label."""
         shown = {label: f"{size / 2**20:.1f} MiB" for label, size in self._bytes.items()}
+        if self.disk is not None:
+            shown["on the disk"] = f"{self.disk.bytes / 2**20:.1f} MiB"
+            shown["there at most"] = f"{self.disk.most_bytes / 2**20:.1f} MiB"
         left = max(map(len, shown), default=0)
         right = max(map(len, shown.values()), default=0)
         return "\n".join(f"{label:<{left}}  {size:>{right}}" for label, size in shown.items())

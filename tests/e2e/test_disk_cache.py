@@ -90,6 +90,39 @@ def test_a_reply_is_kept_once_it_was_read(tmp_path: Path) -> None:
         assert model.generate(turn, max_tokens=1).cached_tokens == len(turn) - 2
 
 
+# Bytes of 32 numbers: halves, floats, and a half that scales 32 integers of 8 or of 4 bits.
+NUMBERS = {"f16": 64, "f32": 128, "q8_0": 34, "q4_0": 18}
+
+
+@pytest.mark.parametrize("kv_type", NUMBERS)
+def test_every_format_of_the_cache_is_kept(tmp_path: Path, kv_type: str) -> None:
+    with loaded(None, kv_type=kv_type, prefix_cache=False) as model:
+        expected = model.generate(PROMPT, **OPTIONS)
+        other = model.generate([*PROMPT[:600], 3, 4, 5], **OPTIONS)
+        logits = model.logits(PROMPT, last=3)
+        shape = model.config
+    with loaded(tmp_path, kv_type=kv_type) as model:
+        assert model.generate(PROMPT, **OPTIONS) == expected
+    numbers = 2 * shape.n_layers * shape.n_kv_heads * shape.head_dim
+    piece = 72 + 4 * 257 + 256 * numbers // 32 * NUMBERS[kv_type]
+    assert max(file.stat().st_size for file in runs(tmp_path)) == piece
+    with loaded(tmp_path, kv_type=kv_type) as model:
+        found = model.generate([*PROMPT[:600], 3, 4, 5], **OPTIONS)
+        assert (found, found.cached_tokens) == (other, 600)
+    with loaded(tmp_path, kv_type=kv_type) as model:
+        again = model.generate(PROMPT, **OPTIONS)
+        assert (again, again.token_ids) == (expected, expected.token_ids)
+        assert again.cached_tokens == len(PROMPT) - 1
+        np.testing.assert_array_equal(model.logits(PROMPT, last=3), logits)
+    for file in runs(tmp_path):
+        data = bytearray(file.read_bytes())
+        data[-1] ^= 1
+        file.write_bytes(data)
+    with loaded(tmp_path, kv_type=kv_type) as model:
+        found = model.generate(PROMPT, **OPTIONS)
+        assert (found, found.cached_tokens) == (expected, 0)
+
+
 def test_what_changes_a_bit_has_a_folder_of_its_own(tmp_path: Path) -> None:
     with loaded(tmp_path) as model:
         model.generate(PROMPT, max_tokens=1)

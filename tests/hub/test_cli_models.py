@@ -195,9 +195,12 @@ def test_a_plan_needs_the_header_only_and_equals_what_the_load_takes(
 
     local = json.loads(run_akunu("plan", "--json", "--context", "512", "--no-speed").stdout)
     assert local["memory_bytes"] == plan["memory_bytes"]
+    assert local["disk_cache"] == plan["disk_cache"]
     assert local["download_bytes"] == 0
-    table = run_akunu("plan", REPO, "--no-speed").stdout
+    table = run_akunu("plan", REPO, "--no-speed", "--cache-dir", "prefixes").stdout
     assert f"{REPO}:Q8_0" in table
+    assert "prefixes on the disk" in table
+    assert "there now" not in table  # a header does not say which file it is of
     assert "to download      10.8 MiB" in table
     assert "memory at a context of 1024 tokens" in table
 

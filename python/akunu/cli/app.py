@@ -35,6 +35,7 @@ from akunu.cli.shared_options import (
     takes_loading,
     takes_loading_encoder,
     takes_loading_with_adapters,
+    takes_loading_with_disk,
 )
 from akunu.cli.speech_commands import LISTEN_HELP, TRANSCRIBE_HELP, listen, transcribe
 from akunu.options import SamplingOptions
@@ -508,7 +509,7 @@ def remove_models(
     return console.reported(run)
 
 
-@takes_loading
+@takes_loading_with_disk
 def plan(
     first: FirstModel = None,
     model: options.NamedModel = None,
@@ -536,12 +537,12 @@ def devices() -> int:
     return console.reported(show_devices)
 
 
-def doctor() -> int:
+def doctor(*, cache_dir: options.CacheDir = None) -> int:
     """Show what was found here, and try it. What was chosen is explained."""
 
     def run() -> int:
         from akunu.cli.doctor import examine
 
-        return examine()
+        return examine(cache_dir)
 
     return console.reported(run)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import sys
+import tempfile
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,7 +16,9 @@ from akunu import _core
 from akunu.cli import console
 from akunu.cli.devices import missing_levels, show_devices
 from akunu.cli.history import history_path
-from akunu.cli.tables import write_facts
+from akunu.cli.tables import bytes_text, write_facts
+from akunu.cli.wording import counted
+from akunu.disk_cache import kept_in
 from akunu.errors import AkunuError
 
 _DEPENDENCIES = ("numpy", "tokenizers", "jinja2", "typer", "rich")
@@ -25,12 +29,17 @@ _QUESTION = "What is 12 + 7?"
 _ANSWER = "19"
 
 
-def examine() -> int:
-    """Write what there is to stdout; return 1 where something does not work."""
+def examine(cache_dir: str | None = None) -> int:
+    """Write what there is to stdout; return 1 where something does not work.
+
+    What is in `cache_dir` is counted, and prefixes are written there and read back.
+    """
     write_facts("program", _program())
     problem = _examine_devices()
     write_facts("surroundings", _surroundings())
     problem = _try_ember() or problem
+    if cache_dir is not None:
+        problem = _try_disk(Path(cache_dir).expanduser().absolute()) or problem
     if problem:
         raise AkunuError(f"this does not work: {problem}")
     return 0
@@ -121,3 +130,34 @@ def _try_ember() -> str:
         return str(error)
     write_facts("trying Ember", facts)
     return "" if _ANSWER in reply else f"Ember answers {reply.strip()!r} to {_QUESTION!r}"
+
+
+def _try_disk(folder: Path) -> str:
+    """Show what is in a `cache_dir`, keep a prompt there and find it; return what is wrong."""
+    facts = [("folder", str(folder))]
+    try:
+        kept = kept_in(folder)
+        held = f"{counted(kept.files, 'file')} of {counted(kept.models, 'model')}"
+        held = f"{bytes_text(kept.bytes)} in {held}"
+        facts.append(("there now", held if folder.exists() else "nothing: it is not there yet"))
+        folder.mkdir(parents=True, exist_ok=True)
+        facts.append(("free there", bytes_text(shutil.disk_usage(folder).free)))
+        with tempfile.TemporaryDirectory(prefix="doctor-", dir=folder) as apart:
+            texts = [_complete_with(apart) for _ in range(2)]
+        (first, _), (again, n_found) = texts
+        if not n_found:
+            raise AkunuError(f"prefixes that were kept in {folder} are not found again")
+        if first != again:
+            raise AkunuError(f"with prefixes from {folder} Ember writes {again!r}, not {first!r}")
+        facts.append(("kept and found", f"{n_found} tokens"))
+    except (AkunuError, OSError) as error:
+        write_facts("prefixes on the disk", [*facts, ("problem", str(error))])
+        return str(error)
+    write_facts("prefixes on the disk", facts)
+    return ""
+
+
+def _complete_with(folder: str) -> tuple[str, int]:
+    with akunu.load(cache_dir=folder) as model:
+        reply = model.generate(_QUESTION * 8, max_tokens=4)
+        return str(reply), reply.cached_tokens

@@ -18,7 +18,9 @@ from akunu.cli.model_file import format_totals, parameter_count, short_count
 from akunu.cli.progress import Progress
 from akunu.cli.roofline import measure_limits
 from akunu.cli.tables import bytes_text, write_facts
+from akunu.cli.wording import counted
 from akunu.cli.work import WorkModel
+from akunu.disk_cache import bytes_per_token, kept_of, tokens_in
 from akunu.errors import AkunuError, ArgumentError
 from akunu.hub import address as addresses
 from akunu.hub import find, repository
@@ -115,8 +117,10 @@ def _facts(target: Target, options: LoadOptions, with_speed: bool) -> dict[str, 
         facts["formats"] = format_totals(file.tensors)
         # Memory hardly depends on the threads, and a measurement reads all weights.
         chosen = replace(options, threads=None) if options.threads == AUTO else options
-        with load_either(target.path, chosen) as model:
+        with load_either(target.path, replace(chosen, cache_dir=None)) as model:
             facts.update(_load_facts(model))
+            if isinstance(model, Model):
+                facts["disk_cache"] = _disk_facts(model, options, is_here="path" in facts)
             if with_speed and isinstance(model, Model):  # of speech, no token reads all weights
                 facts["speed"] = _speed(file, model, measured_threads(target.path, options))
 
@@ -137,6 +141,25 @@ def _load_facts(model: Model | SpeechModel) -> dict[str, Any]:
         "memory_bytes": dict(model.memory),
         "notes": list(model.notes),
     }
+
+
+def _disk_facts(model: Model, options: LoadOptions, *, is_here: bool) -> dict[str, Any] | None:
+    """Return what prefixes on the disk take; None for a model that keeps none there."""
+    token_bytes = bytes_per_token(model._open())
+    if token_bytes is None:
+        return None
+    facts: dict[str, Any] = {
+        "bytes_per_token": token_bytes,
+        "most_bytes": options.cache_size,
+        "most_tokens": tokens_in(options.cache_size, token_bytes),
+    }
+    if options.cache_dir is not None:
+        folder = Path(options.cache_dir).expanduser().absolute()
+        facts["folder"] = str(folder)
+        if is_here:  # an outline has no bytes to know the model by
+            kept = kept_of(model, folder)
+            facts |= {"files": kept.files, "bytes": kept.bytes}
+    return facts
 
 
 def _speed(file: ModelFiles, model: Model, options: LoadOptions) -> dict[str, float]:
@@ -164,6 +187,10 @@ def _write(facts: dict[str, Any]) -> None:
     memory.append(("available here", "unknown" if available is None else bytes_text(available)))
     notes = [("note", note) for note in facts["notes"]]
     write_facts(f"memory at a context of {facts['context']} tokens", memory + notes)
+    if facts.get("disk_cache"):
+        write_facts(
+            "prefixes on the disk, with --cache-dir", list(_disk_lines(facts["disk_cache"]))
+        )
     if "speed" in facts:
         speed = facts["speed"]
         write_facts(
@@ -196,6 +223,16 @@ def _model_lines(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if "formats" in facts:
         yield "formats", ", ".join(each["format"] for each in facts["formats"])
     yield from line("trained context", "trained_context")
+
+
+def _disk_lines(disk: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if "folder" in disk:
+        yield "folder", disk["folder"]
+    if "files" in disk:
+        yield "there now", f"{bytes_text(disk['bytes'])} in {counted(disk['files'], 'file')}"
+    yield "a token", bytes_text(disk["bytes_per_token"])
+    held = f"{disk['most_tokens']:,} tokens" if disk["most_tokens"] else "too little for a piece"
+    yield "at most", f"{bytes_text(disk['most_bytes'])}: {held}"
 
 
 def _rate(tokens_per_second: float) -> str:

@@ -29,11 +29,14 @@ _LOADING: Final[Mapping[str, tuple[Any, Any]]] = {
     **_LOADING_ENCODER,
     "kv_type": (options.KvType, "f16"),
 }
+_DISK: Final[Mapping[str, tuple[Any, Any]]] = {
+    "cache_dir": (options.CacheDir, None),
+    "cache_size": (options.CacheSize, None),
+}
 _ADAPTERS: Final[Mapping[str, tuple[Any, Any]]] = {
     "adapters": (options.Adapters, None),
     "draft": (options.Draft, None),
-    "cache_dir": (options.CacheDir, None),
-    "cache_size": (options.CacheSize, None),
+    **_DISK,
 }
 _FORM: Final[Mapping[str, tuple[Any, Any]]] = {
     "schema": (options.Schema, None),
@@ -55,8 +58,13 @@ def takes_loading_encoder(command: Command) -> Command:
     return _with_options(command, "load", _LOADING_ENCODER, options.load_options)
 
 
+def takes_loading_with_disk(command: Command) -> Command:
+    """Likewise, and --cache-dir and --cache-size."""
+    return _with_options(command, "load", {**_LOADING, **_DISK}, options.load_options)
+
+
 def takes_loading_with_adapters(command: Command) -> Command:
-    """Likewise, and --adapter, --draft, --cache-dir and --cache-size."""
+    """Likewise, and --adapter and --draft."""
     return _with_options(command, "load", {**_LOADING, **_ADAPTERS}, options.load_options)
 
 
