@@ -3,8 +3,8 @@
 // 1. What it does. `read_positions` copies what a text has, `restore` makes a kept sequence of it, as
 //    if a text had just ended that read these tokens as its prompt.
 // 2. What bounds it. Copies between host and device, of a few kilobytes each where a page is not full.
-// 3. What it must not do. Take pages that somebody needs: where too few are spare, nothing is restored,
-//    and the tokens are read again when somebody asks for them.
+// 3. What it must not do. Take pages that somebody needs: what a text begins like is shared, not copied, and
+//    where too few pages are spare, less is restored. The rest is read again when somebody asks for it.
 #include "cache/saved_positions.h"
 
 #include <algorithm>
@@ -115,46 +115,95 @@ SavedPositions SequenceCache::room_for_positions(uint32_t slot) const {
   return room;
 }
 
-// The sequence has pages for these n positions.
+// Into the pages that the sequence has for these n positions. Those that it shares have the same bits.
 void SequenceCache::write_positions(const Sequence& sequence, const SavedPositions& saved,
                                     uint32_t n) {
   std::span<const std::byte> bytes = saved.bytes;
   for (uint32_t group = 0; group < groups_.size(); ++group)
     for (uint32_t entry = saved.first_entries[group]; entry < pages_for(n); ++entry) {
+      const std::vector<uint32_t>& pages = sequence.pages[group];
       const uint32_t n_positions = positions_in(entry, n);
-      cache_.write_positions(group, sequence.pages[group][entry], n_positions,
-                             take(bytes, saved_page_bytes(groups_[group].of.shape, n_positions)));
+      const std::span<const std::byte> of_page =
+          take(bytes, saved_page_bytes(groups_[group].of.shape, n_positions));
+      if (entry < pages.size() && groups_[group].of.pages.references(pages[entry]) == 1)
+        cache_.write_positions(group, pages[entry], n_positions, of_page);
     }
   assert(bytes.empty());
+}
+
+// Entries of the saved pages of a group that the source has, too.
+Entries SequenceCache::shared_with(const Source& source, uint32_t group,
+                                   const SavedPositions& saved) const {
+  const Entries lent =
+      groups_[group].of.shape.ask([&](const auto& kind) { return kind.lent(source.n_positions); });
+  const uint32_t first = std::max(lent.first, saved.first_entries[group]);
+  return {first, std::max(first, lent.end)};
+}
+
+// Positions, of n that were saved, that can come back: there is room for their pages, and a text can go
+// on behind them.
+uint32_t SequenceCache::restorable(const Source& source, const SavedPositions& saved, uint32_t n) {
+  uint32_t n_entries = pages_for(n);
+  for (uint32_t group = 0; group < groups_.size(); ++group) {
+    const Entries shared = shared_with(source, group, saved);
+    const uint32_t first = saved.first_entries[group];
+    const uint32_t n_own = n_available(group, source);
+    const bool comes_to_shared = n_own >= shared.first - first;
+    n_entries =
+        std::min(n_entries, first + n_own + (comes_to_shared ? shared.end - shared.first : 0));
+  }
+  uint32_t most = std::min(n, n_entries * kPagePositions);
+  for (uint32_t before = most + 1; most > 0 && most < before;) {
+    before = most;
+    for (uint32_t group = 0; group < groups_.size(); ++group) {
+      std::vector<uint32_t> pages(n_entries, 0);  // any but kNoPage
+      std::fill_n(pages.begin(), std::min(n_entries, saved.first_entries[group]), kNoPage);
+      most = groups_[group].of.shape.ask(
+          [&](const auto& kind) { return kind.reusable(Held{pages, n, {}}, most); });
+    }
+  }
+  return most;
 }
 
 uint32_t SequenceCache::restore(uint64_t id, const PrefixKey& key, std::span<const uint32_t> tokens,
                                 const SavedPositions& saved) {
   if (most_kept_ == 0) return 0;
+  const auto n = static_cast<uint32_t>(tokens.size());
+  Sequence* most_alike = nullptr;
+  const Source source =
+      longest({.id = id, .key = key, .tokens = tokens, .n_prompt = n}, most_alike);
+  // Before anything is evicted: nobody's prefix goes for what is of no use.
+  const uint32_t n_restored = restorable(source, saved, n);
+  if (n_restored <= source.n_positions) return source.n_positions;
   Sequence sequence;
   sequence.id = id;
   sequence.key = key;
-  sequence.tokens.assign(tokens.begin(), tokens.end());
-  const auto n = static_cast<uint32_t>(tokens.size());
-  sequence.n_prompt = n;
+  sequence.tokens.assign(tokens.begin(), tokens.begin() + n_restored);
+  sequence.n_prompt = n_restored;
   sequence.pages.resize(groups_.size());
-  bool there_is_room = true;
-  // Before anything is evicted: nobody's prefix goes for a text that does not fit all the same.
-  for (uint32_t group = 0; group < groups_.size(); ++group)
-    there_is_room =
-        there_is_room && n_available(group, {}) >= pages_for(n) - saved.first_entries[group];
-  for (uint32_t group = 0; group < groups_.size() && there_is_room; ++group) {
-    sequence.pages[group].assign(saved.first_entries[group], kNoPage);
-    there_is_room = extend(sequence, group, pages_for(n));
+  for (uint32_t group = 0; group < groups_.size(); ++group) {
+    sequence.pages[group].assign(pages_for(n_restored), kNoPage);
+    const Entries shared = shared_with(source, group, saved);
+    for (uint32_t entry = shared.first; entry < shared.end; ++entry) {
+      sequence.pages[group][entry] = source.sequence->pages[group][entry];
+      groups_[group].of.pages.share(sequence.pages[group][entry]);
+    }
   }
+  // From here on the source may go.
+  restored_ = &sequence;
+  bool there_is_room = true;
+  for (uint32_t group = 0; group < groups_.size(); ++group)
+    for (uint32_t entry = saved.first_entries[group]; entry < pages_for(n_restored); ++entry)
+      if (uint32_t& page = sequence.pages[group][entry]; page == kNoPage)
+        there_is_room = there_is_room && take_page(group, page);
+  restored_ = nullptr;
   if (!there_is_room) {
+    assert(false);  // n_available counted wrongly
     cut(sequence, 0);
     return 0;
   }
   write_positions(sequence, saved, n);
-  sequence.n_done = n;
-  cut(sequence, n);  // to where every group can go on
-  const uint32_t n_restored = sequence.n_done;
+  sequence.n_done = n_restored;
   keep(std::move(sequence));
   return n_restored;
 }

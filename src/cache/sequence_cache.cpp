@@ -356,15 +356,21 @@ bool SequenceCache::own(Sequence& sequence, uint32_t group, uint32_t entry, uint
 // --- sequences under way -----------------------------------------------------------------------
 
 bool SequenceCache::extend(Sequence& sequence, uint32_t group, uint32_t n_entries) {
-  PagePool& pool = groups_[group].of.pages;
   std::vector<uint32_t>& pages = sequence.pages[group];
   while (pages.size() < n_entries) {
-    if (pool.n_free() == 0 && !evict_page(group)) return false;
     uint32_t page = 0;
-    pool.take(std::span(&page, 1));
-    groups_[group].pages[page].last_use = ++n_uses_;
+    if (!take_page(group, page)) return false;
     pages.push_back(page);
   }
+  return true;
+}
+
+// A free page, or one that somebody can do without.
+bool SequenceCache::take_page(uint32_t group, uint32_t& page) {
+  PagePool& pool = groups_[group].of.pages;
+  if (pool.n_free() == 0 && !evict_page(group)) return false;
+  pool.take(std::span(&page, 1));
+  groups_[group].pages[page].last_use = ++n_uses_;
   return true;
 }
 
@@ -493,6 +499,9 @@ void SequenceCache::survey(uint32_t group) {
   for (const Sequence& sequence : kept_) look_at(sequence, true);
   for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot)
     if (store_.is_used(slot)) look_at(store_[slot], false);
+  if (restored_ == nullptr) return;
+  for (const uint32_t page : restored_->pages[group])
+    if (page != kNoPage) groups_[group].pages[page].worth = Worth::needed;
 }
 
 PageCounts SequenceCache::count_pages(uint32_t group) {

@@ -158,8 +158,9 @@ class SequenceCache {
   void read_positions(uint32_t slot, SavedPositions& saved) const;
   // Room for all that the slot's next rows see.
   SavedPositions room_for_positions(uint32_t slot) const;
-  // Keeps a text that was saved, for others to go on from; returns how many of its positions, 0 where
-  // no pages are spare or nothing is kept. `saved` has as many bytes as it must.
+  // Keeps a text that was saved, for others to go on from; returns how many of its positions are there
+  // now: as many as have room, others that ended giving way; 0 where nothing is kept. `saved` has as
+  // many bytes as it must.
   uint32_t restore(uint64_t id, const PrefixKey& key, std::span<const uint32_t> tokens,
                    const SavedPositions& saved);
 
@@ -230,6 +231,9 @@ class SequenceCache {
   bool own(Sequence& sequence, uint32_t group, uint32_t entry, uint32_t n_positions);
   void take_over_states(const Sequence& from, Sequence& with, uint32_t group);
   bool extend(Sequence& sequence, uint32_t group, uint32_t n_entries);
+  bool take_page(uint32_t group, uint32_t& page);
+  Entries shared_with(const Source& source, uint32_t group, const SavedPositions& saved) const;
+  uint32_t restorable(const Source& source, const SavedPositions& saved, uint32_t n);
   void write_positions(const Sequence& sequence, const SavedPositions& saved, uint32_t n);
   void survey(uint32_t group);
   Worth worth_of(const Sequence& sequence, bool is_kept, uint32_t group, uint32_t entry) const;
@@ -252,7 +256,8 @@ class SequenceCache {
   uint64_t n_counts_ = 0;
   std::vector<Group> groups_;
   std::vector<EncodedWindow> windows_;
-  std::vector<Sequence> kept_;  // least recently used first
+  std::vector<Sequence> kept_;          // least recently used first
+  const Sequence* restored_ = nullptr;  // while restore() looks for pages: what it has stays
   PrefixEnd prefix_end_ = PrefixEnd::untold;
   uint32_t n_from_disk_ = 0;
   std::vector<Update> updates_;  // what take_unsent returned last

@@ -511,7 +511,7 @@ void test_texts_of_a_window_share_what_the_encoder_wrote() {
   check(texts.pool().n_free() == 12, "and no page is lost");
 }
 
-uint32_t n_resumed_in_all = 0, n_read_in_all = 0;
+uint32_t n_resumed_in_all = 0, n_read_in_all = 0, n_restored_in_all = 0;
 
 // Texts from a family with prefixes around the ends of pages come, grow, end, and are given up.
 std::vector<GroupShape> shapes_of(Harness& harness) {
@@ -552,21 +552,58 @@ void test_what_comes_back_takes_spare_pages_only() {
   const std::vector<uint32_t> tokens = tokens_of(0, 600, 1);
   const SavedPositions saved = saved_of(from, run_text(from, 1, tokens));
   const uint32_t busy = run_text(to, 1, tokens_of(0, 1000, 2));
-  check(to.cache().restore(2, {}, tokens, saved) == 0, "two spare pages are not three");
-  check(to.counts_are_right() && to.pool().n_free() == 2 && to.holds_its_own(busy),
-        "nothing was taken");
+  check(to.cache().restore(2, {}, tokens, saved) == 512, "two spare pages hold as many of it");
+  check(to.counts_are_right() && to.pool().n_free() == 0 && to.holds_its_own(busy),
+        "nobody else has lost one");
   to.cache().end(busy, kNone);
+  check(n_reused(to, tokens) == 512, "its beginning is there");
   check(to.cache().restore(2, {}, tokens, saved) == 600 && n_reused(to, tokens) == 599,
         "what ended gives way");
-  // Who has to make room for nothing keeps what there is.
+  to.cache().end(run_text(to, 3, tokens_of(0, 1536, 4)), kNone);
+  check(to.cache().restore(2, {}, tokens, saved) == 600 && n_reused(to, tokens) == 599,
+        "prefixes that fill the cache, too");
   Harness full;
-  const std::vector<uint32_t> spare = tokens_of(0, 300, 5);
-  full.cache().end(run_text(full, 3, spare), kNone);
-  run_text(full, 4, tokens_of(0, 1000, 6));
-  check(full.cache().restore(2, {}, tokens, saved) == 0, "two pages that may go are not three");
-  check(n_reused(full, spare) == 299, "so they have not gone");
+  run_text(full, 4, tokens_of(0, 1536, 6));
+  check(full.cache().restore(2, {}, tokens, saved) == 0, "without a page there is nothing");
   Harness keeps_nothing(false);
   check(keeps_nothing.cache().restore(1, {}, tokens, saved) == 0, "without a cache of prefixes");
+}
+
+// Who has to make room for nothing keeps what there is.
+void test_a_beginning_without_its_window_evicts_nobody() {
+  Harness from({0, 300}, {kPages, kPages}, kPages), to({0, 300}, {kPages, 3}, kPages);
+  const std::vector<uint32_t> tokens = tokens_of(0, 1200, 1);
+  const SavedPositions saved = saved_of(from, run_text(from, 1, tokens));
+  check(saved.first_entries == std::vector<uint32_t>{0, 2}, "of the window three pages");
+  const std::vector<uint32_t> spare = tokens_of(0, 200, 2);
+  to.cache().end(run_text(to, 2, spare), kNone);
+  const uint32_t busy = run_text(to, 3, tokens_of(0, 300, 3));
+  check(to.cache().restore(4, {}, tokens, saved) == 0, "there is one page for the window");
+  check(n_reused(to, spare) == 199, "so nothing has gone");
+  to.cache().end(busy, kNone);
+  check(to.cache().restore(4, {}, tokens, saved) == 1200 && n_reused(to, tokens) == 1199,
+        "all of it where three are spare");
+}
+
+void test_what_comes_back_shares_what_is_there() {
+  Harness from, to;
+  const std::vector<uint32_t> tokens = tokens_of(550, 600, 1), longer = tokens_of(550, 1000, 2);
+  const SavedPositions saved = saved_of(from, run_text(from, 1, tokens));
+  from.cache().end(0, 0);
+  const SavedPositions saved_longer = saved_of(from, run_text(from, 2, longer));
+  const uint32_t busy = run_text(to, 1, longer);
+  check(to.cache().restore(2, {}, tokens, saved) == 600, "there are two pages, and two are shared");
+  check(to.pool().n_free() == 1 && to.counts_are_right(), "so one is taken");
+  check(n_reused(to, tokens) == 599 && to.holds_its_own(busy), "both have their own");
+  to.cache().end(busy, kNone);
+  // A full cache: what it shares must not go while it looks for the rest.
+  Harness full;
+  full.cache().end(run_text(full, 1, tokens), kNone);
+  full.cache().end(run_text(full, 2, tokens_of(0, 768, 3)), kNone);
+  check(full.pool().n_free() == 0, "two texts of three pages each");
+  check(full.cache().restore(3, {}, longer, saved_longer) == 1000 && full.counts_are_right(),
+        "two pages are shared, two taken");
+  check(n_reused(full, longer) == 999, "and hold what they must");
 }
 
 void test_at_random(uint32_t seed, const std::vector<uint32_t>& windows,
@@ -574,6 +611,7 @@ void test_at_random(uint32_t seed, const std::vector<uint32_t>& windows,
   std::mt19937 random(seed);
   const auto below = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
   Harness harness(windows, n_pages, kPages, seed % 4 != 0);
+  Harness saving(windows, std::vector<uint32_t>(n_pages.size(), kPages), kPages);
   const std::array<uint32_t, 8> edges{1, 100, 255, 256, 257, 300, 512, 600};
   bool well = true;
   uint32_t n_began = 0, n_refused = 0, n_over = 0, n_resumed = 0, n_read = 0;
@@ -602,6 +640,17 @@ void test_at_random(uint32_t seed, const std::vector<uint32_t>& windows,
     }
     if (!harness.store().is_used(slot) && below(3) == 0) {
       n_read += read_one(harness) != kNone;
+      continue;
+    }
+    if (!harness.store().is_used(slot) && below(5) == 0) {
+      const uint32_t shared = edges[below(8)];
+      const auto tokens = tokens_of(shared, shared + 1 + below(300), below(3));
+      const uint32_t from = run_text(saving, id, tokens);
+      const SavedPositions saved = saved_of(saving, from);
+      saving.cache().discard(from);
+      const uint32_t n = harness.cache().restore(id, {}, tokens, saved);
+      n_restored_in_all += n > 0;
+      well = well && n <= tokens.size() && harness.counts_are_right();
       continue;
     }
     if (!harness.store().is_used(slot)) {
@@ -690,6 +739,8 @@ int main() {
   test_what_was_saved_comes_back({1, 0, 700}, {3, kPages, 5}, true);
   test_what_was_saved_comes_back({0}, {kPages}, false);
   test_what_comes_back_takes_spare_pages_only();
+  test_a_beginning_without_its_window_evicts_nobody();
+  test_what_comes_back_shares_what_is_there();
   test_what_was_shared_once_stays();
   test_a_text_rewinds_as_far_as_its_window_is_there();
   test_what_was_generated_counts_once_it_was_read();
@@ -708,6 +759,7 @@ int main() {
     test_at_random(seed, {kWindow}, {3});
     test_at_random(seed, {1, 0, 700}, {3, kPages, 5});
   }
-  check(n_resumed_in_all > 100 && n_read_in_all > 100, "texts went on, and were read");
+  check(n_resumed_in_all > 100 && n_read_in_all > 100 && n_restored_in_all > 100,
+        "texts went on, were read, and came back");
   return summary();
 }
