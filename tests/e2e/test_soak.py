@@ -24,6 +24,8 @@ import akunu
 from akunu.loading import PACKAGED_MODELS
 
 SIDE_BY_SIDE = 32
+STUCK = 300  # seconds in which no request ends, however slow the machine is
+OVERTAKEN = 500  # requests that ended while one did not that few others may go before
 BAD = 4000  # a token whose embedding is not a number
 CONTEXT = 512
 LONG = CONTEXT - 9  # tokens of a prompt that leaves little room
@@ -172,7 +174,7 @@ async def ask_and_cancel(model: akunu.Model, request: Request, folder: Path) -> 
     """Ask, and sometimes have the task cancelled in the middle."""
     asking = asyncio.ensure_future(ask(model, request, folder))
     if not request.is_cancelled:
-        return await asyncio.wait_for(asking, 300)
+        return await asking
     await asyncio.wait([asking], timeout=0.02)
     asking.cancel()
     return (await asyncio.gather(asking, return_exceptions=True))[0]
@@ -192,18 +194,29 @@ async def soak(
     checked: list[Any] = []
     memory: list[int] = []
     n_done = 0
+    begun: dict[int, tuple[int, Request]] = {}  # those under way, and how many had ended before
 
-    async def work() -> None:
+    async def work(place: int) -> None:
         nonlocal n_done
         for request in requests:
+            begun[place] = n_done, request
             answer = await ask_and_cancel(model, request, folder)
             if request.is_checked and not request.is_cancelled:
                 checked.append((request, answer))
             n_done += 1
             if n_done * 10 // n_requests > len(memory):
                 memory.append(resident_bytes())
+            first, _ = begun.pop(place)
+            if request.options["priority"] >= 0:  # before the others all may go
+                assert n_done - first < OVERTAKEN, request
 
-    await asyncio.gather(*(work() for _ in range(SIDE_BY_SIDE)))
+    working = asyncio.gather(*(work(place) for place in range(SIDE_BY_SIDE)))
+    before = -1
+    while not working.done():
+        assert before < n_done, begun
+        before = n_done
+        await asyncio.wait([working], timeout=STUCK)
+    await working
     assert n_done == n_requests
     return checked, memory
 
