@@ -8,8 +8,13 @@
 namespace akunu {
 namespace {
 
+// Of a text: the ends of its last two prompts, where the next ones usually go on.
+constexpr uint32_t kCheckpoints = 2;
+
 CacheKind kind_of(const LayerDescriptor& layer) {
   if (layer.convolution) return InputCache{{layer.convolution->width}};
+  if (layer.state)
+    return StateCache{.n_checkpoints = kCheckpoints, .n_kept = RecurrentState::kKept};
   if (layer.window > 0) return WindowCache{layer.window};
   return FullCache{};
 }
@@ -38,7 +43,7 @@ void check_blocks(const ArchDescriptor& arch, Format format) {
   if (arch.audio) throw ArgumentError(wanted + "models of speech do not have that" + instead);
   for (size_t i = 0; i < arch.layers.size(); ++i) {
     const LayerDescriptor& layer = arch.layers[i];
-    if (layer.convolution) continue;  // its inputs are F32 anyway
+    if (layer.convolution || layer.state) continue;  // what they keep is F32 anyway
     const std::string who = "layer " + std::to_string(i);
     if (layer.latent)
       throw ArgumentError(wanted + who + " keeps latents, which are not kept so" + instead);
@@ -101,15 +106,33 @@ uint32_t WindowCache::most_pages(uint32_t n_positions, uint32_t n_rows) const {
   return std::min(pages_for(n_positions), pages_for(uint64_t{window} + n_rows - 2) + 1);
 }
 
+// The longest of: what an entry has of the last n_kept places up to `last`, its own last one.
 uint32_t StateCache::reusable(const Held& held, uint32_t most) const {
   uint32_t best = 0;
-  const auto consider = [&](uint32_t position, size_t entry) {
-    if (position <= most && entry < held.pages.size() && held.pages[entry] != kNoPage)
-      best = std::max(best, position);
+  const auto consider = [&](uint32_t last, size_t entry, uint32_t limit) {
+    const uint32_t n = std::min({last, most, limit});
+    if (n + n_kept > last && entry < held.pages.size() && held.pages[entry] != kNoPage)
+      best = std::max(best, n);
   };
-  consider(held.n_done, 0);
-  for (size_t i = 0; i < held.checkpoints.size(); ++i) consider(held.checkpoints[i], 1 + i);
+  consider(held.n_run, 0, held.n_done);
+  for (size_t i = 0; i < held.checkpoints.size(); ++i)
+    consider(held.checkpoints[i], 1 + i, held.n_done);
   return best;
+}
+
+std::optional<uint32_t> StateCache::entry_of(const Held& held, uint32_t n) const {
+  const auto is_there = [&](size_t entry) {
+    return entry < held.pages.size() && held.pages[entry] != kNoPage;
+  };
+  const auto has = [&](uint32_t last) { return n <= last && n + n_kept > last; };
+  const auto place = std::ranges::lower_bound(held.checkpoints, n);
+  const auto i = static_cast<size_t>(place - held.checkpoints.begin());
+  const bool is_checkpoint = place != held.checkpoints.end() && has(*place) && is_there(1 + i);
+  // A checkpoint right there has what came before it, too.
+  if (is_checkpoint && *place == n) return static_cast<uint32_t>(1 + i);
+  if (has(held.n_run) && is_there(0)) return 0;
+  if (is_checkpoint) return static_cast<uint32_t>(1 + i);
+  return std::nullopt;
 }
 
 uint32_t CrossCache::reusable(const Held& held, uint32_t most) const {
@@ -143,10 +166,12 @@ std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format) 
     const CacheKind kind = kind_of(layer);
     auto group = std::ranges::find(groups, kind, &GroupShape::kind);
     if (group == groups.end())
-      group = groups.insert(group, {kind, layer.convolution ? Format::f32 : format, {}});
+      group =
+          groups.insert(group, {kind, layer.convolution || layer.state ? Format::f32 : format, {}});
     group->layers.push_back({.layer = i,
                              .n_heads = layer.n_cached_heads(),
                              .position_bytes = row_bytes(group->format, layer.cached_dim()),
+                             .n_positions = layer.state ? 1 : kPagePositions,
                              .has_values = layer.caches_values()});
   }
   if (!arch.audio) return groups;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -35,6 +36,8 @@ struct Held {
   std::span<const uint32_t> pages;        // by entry; kNoPage where one has gone
   uint32_t n_done = 0;                    // positions that are computed
   std::span<const uint32_t> checkpoints;  // of states: the positions after which they were copied
+  uint32_t n_run =
+      0;  // positions whose rows ran, though what they chose was not used: at least n_done
 };
 
 // The questions are those of FullCache, where they are explained.
@@ -87,12 +90,15 @@ struct InputCache : WindowCache {
   bool operator==(const InputCache&) const = default;
 };
 
-// One state of fixed size, which every row changes (recurrent layers). Entry 0 is the state after
-// n_done positions; a row at position 0 does not read it. Entry 1 + i is a copy of it as it was after
-// `checkpoints[i]` positions: to anywhere else there is no way back.
+// A state of fixed size, which every row changes (recurrent layers). Entry 0 has it as it was after each
+// of the last `n_kept` positions that ran; a row at position 0 reads none. Entry 1 + i is a copy of that
+// as it was after `checkpoints[i]` positions: to anywhere else there is no way back.
 struct StateCache {
   uint32_t n_checkpoints = 0;  // that a text keeps, at most
+  uint32_t n_kept = 1;         // states of an entry
 
+  // The entry that has the state after n positions; nothing: none has.
+  std::optional<uint32_t> entry_of(const Held& held, uint32_t n) const;
   Entries needed(uint32_t, uint32_t) const { return {0, 1}; }
   bool may_go(uint32_t, uint32_t entry) const { return entry > 0; }
   Entries lent(uint32_t) const { return {}; }
@@ -135,7 +141,7 @@ struct LayerShape {
   uint32_t layer = 0;
   uint32_t n_heads = 0;
   uint64_t position_bytes = 0;
-  uint32_t n_positions = kPagePositions;  // 1 of a state
+  uint32_t n_positions = kPagePositions;  // 1 of states, which are copied as a whole
   bool has_values = true;                 // beside the keys
   // Of one of the two; and of both.
   uint64_t pool_page_bytes() const { return uint64_t{n_heads} * n_positions * position_bytes; }

@@ -313,11 +313,14 @@ void SequenceCache::share(const Source& source, Sequence& with) {
 // The state after with.n_done positions, and the checkpoints before it.
 void SequenceCache::take_over_states(const Sequence& from, Sequence& with, uint32_t group) {
   const std::vector<uint32_t>& pages = from.pages[group];
+  const Held held = from.held(group);
+  const auto& states = std::get<StateCache>(groups_[group].of.shape.kind);
+  const uint32_t entry = *states.entry_of(held, with.n_done);
   const auto place = std::ranges::lower_bound(from.checkpoints, with.n_done);
   const auto n_before = place - from.checkpoints.begin();
-  const bool is_now = from.n_done == with.n_done && pages[0] != kNoPage;
   with.checkpoints.assign(from.checkpoints.begin(), place);
-  with.pages[group].push_back(pages[is_now ? 0 : 1 + static_cast<size_t>(n_before)]);
+  with.n_run = entry == 0 ? held.n_run : from.checkpoints[entry - 1];
+  with.pages[group].push_back(pages[entry]);
   with.pages[group].insert(with.pages[group].end(), pages.begin() + 1,
                            pages.begin() + 1 + n_before);
   for (const uint32_t page : with.pages[group])
@@ -330,7 +333,7 @@ bool SequenceCache::own_what_it_writes(Sequence& sequence) {
   for (uint32_t group = 0; group < groups_.size() && n_done > 0; ++group) {
     if (is_of_window(sequence.key, group)) continue;
     const GroupShape& shape = groups_[group].of.shape;
-    const uint32_t n_copied = shape.has_states() ? 1 : n_done % kPagePositions;
+    const uint32_t n_copied = shape.has_states() ? kPagePositions : n_done % kPagePositions;
     for (uint32_t entry = lent(shape, n_done).end; entry < shape.needed(n_done, n_done).end;
          ++entry)
       if (!own(sequence, group, entry, n_copied)) return false;
@@ -402,7 +405,12 @@ void SequenceCache::done(uint32_t slot, uint32_t n) {
       else if (sequence.pages[group][i] != kNoPage)
         groups_[group].pages[sequence.pages[group][i]].last_use = ++n_uses_;
   }
-  sequence.n_done = n;
+  sequence.n_done = sequence.n_run = n;
+}
+
+void SequenceCache::ran(uint32_t slot, uint32_t n) {
+  Sequence& sequence = store_[slot];
+  sequence.n_run = std::max(sequence.n_done, n);
 }
 
 bool SequenceCache::checkpoint(uint32_t slot) {
@@ -428,7 +436,8 @@ bool SequenceCache::checkpoint(uint32_t slot) {
     if (!has_states(group)) continue;
     there_is_room = there_is_room && extend(sequence, group, n_entries);
     if (there_is_room)
-      cache_.copy_positions(group, sequence.pages[group][0], sequence.pages[group].back(), 1);
+      cache_.copy_positions(group, sequence.pages[group][0], sequence.pages[group].back(),
+                            kPagePositions);
   }
   if (there_is_room) {
     places.push_back(sequence.n_done);
@@ -440,6 +449,14 @@ bool SequenceCache::checkpoint(uint32_t slot) {
       sequence.pages[group].pop_back();
     }
   return false;
+}
+
+uint32_t SequenceCache::most_again() const {
+  uint32_t most = kNone;
+  for (const Group& group : groups_)
+    if (const auto* states = std::get_if<StateCache>(&group.of.shape.kind))
+      most = std::min(most, states->n_kept - 1);
+  return most;
 }
 
 bool SequenceCache::has_unsent(uint32_t slot) const {
@@ -593,16 +610,19 @@ void SequenceCache::cut(Sequence& sequence, uint32_t n_tokens) {
   }
 }
 
-// The checkpoint after n positions becomes the current state; it and the later ones are removed from the
-// list of checkpoints.
+// The entry that has the state after n positions becomes the current one; later checkpoints are removed
+// from the list.
 void SequenceCache::rewind_states(Sequence& sequence, uint32_t n) {
   std::vector<uint32_t>& places = sequence.checkpoints;
-  const auto place = std::ranges::lower_bound(places, n);
-  const auto i = static_cast<size_t>(place - places.begin());
-  for (uint32_t group = 0; group < groups_.size() && place != places.end() && *place == n; ++group)
-    if (groups_[group].of.shape.has_states())
-      std::swap(sequence.pages[group][0], sequence.pages[group][1 + i]);
-  places.resize(i);
+  for (uint32_t group = 0; group < groups_.size(); ++group) {
+    const auto* const states = std::get_if<StateCache>(&groups_[group].of.shape.kind);
+    if (states == nullptr) continue;
+    const Held held = sequence.held(group);
+    const uint32_t entry = states->entry_of(held, n).value_or(0);
+    sequence.n_run = entry == 0 ? held.n_run : places[entry - 1];
+    if (entry > 0) std::swap(sequence.pages[group][0], sequence.pages[group][entry]);
+  }
+  places.resize(static_cast<size_t>(std::ranges::lower_bound(places, n) - places.begin()));
 }
 
 void SequenceCache::end(uint32_t slot, uint32_t n_kept) {

@@ -127,6 +127,10 @@ class SequenceCache {
   // The first `n` positions are in the pages, or will be when what was submitted has run.
   void done(uint32_t slot, uint32_t n);
 
+  // Rows ran up to there, though what they chose was not used (refused drafts, a mask that came late): of
+  // states, the earliest ones that are kept have gone. They count until the next done().
+  void ran(uint32_t slot, uint32_t n);
+
   // Whether the encoder has yet to fill the pages of a window, and that it has.
   bool is_to_fill(uint64_t window) const;
   void filled(uint64_t window);
@@ -136,6 +140,10 @@ class SequenceCache {
   // Keeps what states are now, so that the text can rewind to here and others can go on from here.
   // False where there is no page for it. Without states there is nothing to do.
   bool checkpoint(uint32_t slot);
+
+  // How many rows may run of which none counts, so that they run again: states know the way back to few
+  // places.
+  uint32_t most_again() const;
 
   // Whether the device's page tables lack pages that the slot has.
   bool has_unsent(uint32_t slot) const;

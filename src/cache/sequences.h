@@ -42,7 +42,9 @@ struct Sequence {
     parted.front() = place;
   }
 
-  Held held(size_t group) const { return {pages[group], n_done, checkpoints}; }
+  Held held(size_t group) const {
+    return {pages[group], n_done, checkpoints, std::max(n_run, n_done)};
+  }
 
   uint64_t id = 0;  // of the request
   PrefixKey key;
@@ -50,8 +52,9 @@ struct Sequence {
   uint32_t n_done = 0;                       // positions that are in the pages: tokens[0, n_done)
   std::vector<std::vector<uint32_t>> pages;  // per cache group and entry of its page table
   std::vector<uint32_t> checkpoints;         // of states: after how many positions, in order
-  std::vector<uint32_t> n_sent;              // of these, how many the device's page table has
-  uint32_t n_prompt = 0;                     // of the tokens: read as a prompt, not generated
+  uint32_t n_run = 0;  // of states: the last position whose rows ran, though not all are done
+  std::vector<uint32_t> n_sent;         // of these, how many the device's page table has
+  uint32_t n_prompt = 0;                // of the tokens: read as a prompt, not generated
   uint32_t n_exact = kNone;             // positions behind these were moved; see MovedPositions
   std::array<uint32_t, 3> parted = {};  // 0: none
   // Of a text that ended: tokens behind `tokens` that were generated, and not read as a prompt yet.

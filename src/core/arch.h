@@ -30,12 +30,13 @@ struct LayerConfig {
   std::optional<bool> windowed;  // whether it sees `ModelConfig::window` positions only
   std::optional<bool> rotates;   // whether its Q and K have rotary positions
   bool convolves = false;        // it has a short convolution instead of attention
+  bool recurs = false;           // it is recurrent, instead of attention
 };
 
 // How the rows of a text become one vector.
 enum class Pooling : uint8_t { none, mean, first, last, max };
 
-enum class Activation : uint8_t { silu, gelu_tanh, gelu, tanh, none };
+enum class Activation : uint8_t { silu, gelu_tanh, gelu, tanh, none, sigmoid };
 
 // How a router's logits become weights of experts. chosen: softmax of the chosen ones' alone.
 enum class Scoring : uint8_t { softmax, chosen, sigmoid };
@@ -55,6 +56,22 @@ struct ExpertConfig {
   float limit = 0;  // as in Experts
   float alpha = 0;
   uint32_t n_layers_ahead = 0;  // behind all others, which guess tokens further ahead
+};
+
+// The gated delta rule (Yang et al., 2024): a head's state is a matrix of key_dim rows. A row of a text
+// multiplies it by a number, takes from it what it has for the row's key, and adds the row's value instead,
+// to a part; what it has for the row's query is what comes out.
+struct DeltaRule {
+  uint32_t n_key_heads = 0;    // of queries, too
+  uint32_t n_value_heads = 0;  // each has a state
+  uint32_t key_dim = 0;
+  uint32_t value_dim = 0;
+  uint32_t width = 0;     // of the short convolution in front of it
+  bool is_tiled = false;  // value head h has key head h % n_key_heads; else neighbours share one
+
+  uint32_t keys() const { return n_key_heads * key_dim; }
+  uint32_t values() const { return n_value_heads * value_dim; }
+  uint32_t convolved() const { return 2 * keys() + values(); }
 };
 
 // What a model file says, whatever its format; 0 or empty where it says nothing.
@@ -88,6 +105,7 @@ struct ModelConfig {
   uint32_t value_dim = 0;
   float latent_norm_epsilon = 0;            // 0: norm_epsilon
   uint32_t convolution_width = 0;           // of layers that convolve, as in ShortConvolution
+  DeltaRule delta_rule;                     // of layers that recur
   std::optional<float> attention_soft_cap;  // 0: none
   std::optional<float> logit_soft_cap;      // 0: none
   // Factors; 0: the file says none. What a family does with logit_scale is its own.
@@ -107,7 +125,7 @@ struct ModelConfig {
   std::vector<std::string> notes;  // what of it was not taken as it is, a line each
 };
 
-enum class Mixer : uint8_t { attention, convolution };
+enum class Mixer : uint8_t { attention, convolution, delta_rule };
 enum class FeedForward : uint8_t {
   gated,  // down(act(gate(x)) * up(x))
   plain,  // down(act(up(x)))
@@ -134,6 +152,23 @@ struct Latent {
 struct ShortConvolution {
   uint32_t dim = 0;
   uint32_t width = 0;  // rows that a row sees, its own included
+};
+
+// What a recurrent layer keeps of a text: a state, which every row changes, and the inputs of a short
+// convolution in front of it. Of the state there are copies as it was after the last kKept positions, so
+// that the last rows may run again; what kept inputs there are lets the same rows read theirs.
+struct RecurrentState {
+  static constexpr uint32_t kKept = 2;
+  uint32_t size = 0;       // numbers of the state, of all heads
+  uint32_t convolved = 0;  // numbers of a row that are convolved
+  uint32_t width = 0;      // rows that the convolution sees, its own included
+
+  uint32_t n_inputs() const { return kKept + width - 2; }  // rows of inputs that are kept
+  // Numbers of all that is kept, a layer's page: float [kKept][size], then [n_inputs][convolved]. The
+  // state after n positions is at n % kKept, the inputs of position p at p % n_inputs.
+  uint64_t page_numbers() const {
+    return uint64_t{kKept} * size + uint64_t{n_inputs()} * convolved;
+  }
 };
 
 // A feed-forward network that is many, of which a router chooses some for each row.
@@ -175,6 +210,8 @@ struct LayerDescriptor {
   bool post_norms = false;         // behind attention and behind the feed-forward network
   bool value_norms = false;        // per head of V, without a weight
   bool values_are_keys = false;    // V is what the weights of K make, before K's norm
+  // What attention makes is multiplied by sigmoids, whose inputs lie beside each head's query.
+  bool output_gate = false;
   // The layer before it whose keys and values it reads; nothing: it has its own.
   std::optional<uint32_t> kv_from;
   RopeStyle rope_style = RopeStyle::none;
@@ -191,15 +228,18 @@ struct LayerDescriptor {
   uint32_t ffn_dim = 0;
   std::optional<Latent> latent;
   std::optional<ShortConvolution> convolution;  // where the mixer is one
+  std::optional<RecurrentState> state;          // where the mixer is recurrent
+  std::optional<DeltaRule> delta_rule;          // where it is that
 
   // What the cache keeps of a position: so many heads, of so many numbers; and whether values lie
   // beside the keys, or are part of them.
-  uint32_t n_cached_heads() const { return latent || convolution ? 1 : n_kv_heads; }
+  uint32_t n_cached_heads() const { return latent || convolution || state ? 1 : n_kv_heads; }
   uint32_t cached_dim() const {
     if (convolution) return convolution->dim;
+    if (state) return static_cast<uint32_t>(state->page_numbers());  // of a text
     return latent ? latent->rank + rope_dim : head_dim;
   }
-  bool caches_values() const { return !latent && !convolution; }
+  bool caches_values() const { return !latent && !convolution && !state; }
   // Numbers that attention makes of a row.
   uint32_t attended_dim() const { return n_heads * (latent ? latent->value_dim : head_dim); }
   std::optional<Experts> experts;  // instead of one network of ffn_dim, or beside it
@@ -278,6 +318,7 @@ struct FamilyTraits {
   // values of earlier ones, and each may have an embedding of its own.
   bool layer_shapes = false;
   bool convolves = false;  // layers may have a short convolution instead of attention
+  bool recurs = false;     // layers may have the gated delta rule instead
 };
 
 const FamilyTraits* find_family(std::string_view architecture);  // null: not here

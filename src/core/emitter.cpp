@@ -19,6 +19,8 @@ uint32_t number_of(Activation activation) {
       return kActivationTanh;
     case Activation::none:
       return kActivationNone;
+    case Activation::sigmoid:
+      return kActivationSigmoid;
   }
   __builtin_unreachable();
 }

@@ -167,6 +167,7 @@ AKUNU_CONSTANT uint32_t kActivationGeluTanh = 1;
 AKUNU_CONSTANT uint32_t kActivationGelu = 2;     // with the error function; not in fused operations
 AKUNU_CONSTANT uint32_t kActivationTanh = 3;     // in `activate` only
 AKUNU_CONSTANT uint32_t kActivationNone = 4;     // likewise
+AKUNU_CONSTANT uint32_t kActivationSigmoid = 6;  // in `gated_activation` only
 AKUNU_CONSTANT uint32_t kActivationClamped = 5;  // in `expert_activation` only
 
 struct GatedActivationParams {
@@ -391,6 +392,42 @@ struct ShortConvolutionParams {
   uint32_t width;  // of the convolution, at least 2
   uint32_t page_table_stride;
   uint32_t page_table_base;
+};
+
+// What a recurrent layer keeps of a text is one page of `page_numbers` floats, entry 0 of its page table
+// (core/arch.h, RecurrentState): its last `n_inputs` inputs from `first_input` on.
+struct StateConvolutionParams {
+  uint32_t dim;
+  uint32_t width;  // of the convolution, at least 2
+  uint32_t n_inputs;
+  uint32_t first_input;
+  uint32_t page_numbers;
+  uint32_t has_bias;
+  uint32_t page_table_stride;
+  uint32_t page_table_base;
+};
+
+// The states after the last `n_kept` positions, that after n positions at n % n_kept: each
+// [n_value_heads][key_dim][value_dim], `state_size` numbers.
+struct GatedDeltaRuleParams {
+  uint32_t n_key_heads;
+  uint32_t n_value_heads;  // a multiple of n_key_heads
+  uint32_t key_dim;
+  uint32_t value_dim;
+  uint32_t is_tiled;      // value head h has key head h % n_key_heads; else neighbours share one
+  uint32_t decay_is_log;  // the rate is -e^decay, else decay
+  uint32_t n_kept;
+  uint32_t state_size;
+  uint32_t page_numbers;
+  uint32_t page_table_stride;
+  uint32_t page_table_base;
+  uint32_t padding;
+};
+
+struct SplitHeadsParams {
+  uint32_t n_heads;
+  uint32_t head_dim;
+  uint32_t padding[2];
 };
 
 struct SampleParams {

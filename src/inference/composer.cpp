@@ -191,7 +191,10 @@ uint32_t Composer::most_drafted(const Active& active, uint32_t room) const {
   const Task& task = *active.task;
   // The last token of a text is chosen and never fed back, so it needs no row.
   const uint32_t left = task.rows().max_chosen - static_cast<uint32_t>(task.chosen().size()) - 1;
-  return std::min({room, left, cache_.covered(active.sequence) - sequence_of(active).n_done - 1});
+  // Of drafted rows the first one holds, unless its mask comes late: then it runs again, too.
+  const uint32_t refused = cache_.most_again() - active.is_masked;
+  return std::min(
+      {room, left, refused, cache_.covered(active.sequence) - sequence_of(active).n_done - 1});
 }
 
 void Composer::add_generating(std::span<Active> actives, Step& step) const {

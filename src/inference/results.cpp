@@ -18,8 +18,13 @@ Results::Results(Model& model, SequenceCache& cache, uint32_t most_steps)
 Results::State Results::take(Active& active, const Step& step, uint32_t n_steps,
                              std::span<const Status> statuses) {
   if (active.n_rows == 0) return State::goes_on;
+  const uint32_t n_before = model_.sequences()[active.sequence].n_done;
   const auto own = statuses.empty() ? statuses : statuses.subspan(active.first_row, active.n_rows);
-  if (active.is_late) return take_late(active, own);
+  if (active.is_late) {
+    const State state = take_late(active, own);
+    cache_.ran(active.sequence, n_before + active.n_rows);
+    return state;
+  }
   if (!active.drafted.empty()) return take_drafted(active, own);
   const auto bad =
       std::ranges::find_if(own, [](const Status& status) { return status.code != kStatusOk; });
@@ -128,6 +133,7 @@ Results::State Results::take_drafted(Active& active, std::span<const Status> sta
 Results::State Results::take_tokens(Active& active, std::span<const uint32_t> tokens) {
   Task& task = *active.task;
   Sequence& sequence = model_.sequences()[active.sequence];
+  const uint32_t n_before = sequence.n_done;
   const SequenceRecord& record = task.choosing().record;
   const std::span stops(record.stop_ids, record.n_stop_ids);
   const auto end = std::ranges::find_first_of(tokens, stops);
@@ -142,8 +148,10 @@ Results::State Results::take_tokens(Active& active, std::span<const uint32_t> to
   sequence.tokens.insert(sequence.tokens.end(), taken.begin(), taken.end());
   if (active.speculator != nullptr) active.speculator->add(taken);
   if (active.is_generating)
-    cache_.done(active.sequence,
-                sequence.n_done + static_cast<uint32_t>(taken.size()) + is_stopped);
+    cache_.done(active.sequence, n_before + static_cast<uint32_t>(taken.size()) + is_stopped);
+  if (active.is_generating)
+    cache_.ran(active.sequence,
+               n_before + std::max(static_cast<uint32_t>(tokens.size()), active.n_rows));
   if (!taken.empty()) task.take_tokens(taken);
   TextMasks* const masks = task.masks();
   if (masks != nullptr) masks->forget();

@@ -539,6 +539,9 @@ Scheduler::Submitted Scheduler::submit() {
     return active.is_generating && !active.waits && active.drafted.empty();
   });
   submitted.steps = submitted.is_chain && queue_.empty() ? chain_steps_ : 1;
+  // What was chosen where a constraint begins to rule is chosen again, by all rows but the first.
+  if (has_constraint() && cache_.most_again() < submitted.steps)
+    submitted.steps = cache_.most_again() + 1;
   // Active texts are in order of importance, so the first one has the highest priority.
   submitted.ticket =
       step_.submit(model_.device(), submitted.steps, !recompose_, active_.front().task->priority());

@@ -360,7 +360,8 @@ void test_what_cannot_be_continued_goes_whole() {
 class Pair {
  public:
   Pair(const CacheKind& kind, uint32_t n_pages)
-      : arch_(layers_of({0})),
+      : n_kept_(n_kept(kind)),
+        arch_(layers_of({0})),
         device_(create_device("cpu", {.threads = 1})),
         pages_(device_, arch_, groups_with(kind), std::array{40u, n_pages}),
         store_(device_, kSlots, 4 * kPagePositions, groups_with(kind)),
@@ -375,16 +376,21 @@ class Pair {
     check(slot.has_value(), "there is room");
     return *slot;
   }
-  // A state is how many positions it has seen.
-  void run(uint32_t slot, uint32_t n) {
+  // Rows up to position n, of which the first n_done are used. A state is how many positions it has seen.
+  void run(uint32_t slot, uint32_t n, uint32_t n_done) {
     check(cache_.extend(slot, n), "there is room");
-    const auto number = static_cast<float>(n);
-    device_->write(state_of(slot), std::as_bytes(std::span(&number, 1)));
-    cache_.done(slot, n);
+    for (uint32_t i = store_[slot].n_done + 1; i <= n; ++i) {
+      const auto number = static_cast<float>(i);
+      device_->write(state_of(slot, i), std::as_bytes(std::span(&number, 1)));
+    }
+    cache_.done(slot, n_done);
+    cache_.ran(slot, n);
   }
+  void run(uint32_t slot, uint32_t n) { run(slot, n, n); }
   float state(uint32_t slot) {
     float number = 0;
-    device_->read(state_of(slot), std::as_writable_bytes(std::span(&number, 1)));
+    device_->read(state_of(slot, store_[slot].n_done),
+                  std::as_writable_bytes(std::span(&number, 1)));
     return number;
   }
   // What a text takes over; its state is that of so many positions.
@@ -397,18 +403,23 @@ class Pair {
   }
 
  private:
+  static uint32_t n_kept(const CacheKind& kind) {
+    const auto* const states = std::get_if<StateCache>(&kind);
+    return states == nullptr ? 1 : states->n_kept;
+  }
   static std::vector<GroupShape> groups_with(const CacheKind& kind) {
     std::vector<GroupShape> groups = cache_groups(layers_of({0}), Format::f32);
     groups[0].layers = {groups[0].layers[0]};
-    groups.push_back({kind, Format::f32, {{1, 1, sizeof(float), 1}}});
+    groups.push_back({kind, Format::f32, {{1, 1, n_kept(kind) * sizeof(float), 1}}});
     return groups;
   }
-  Binding state_of(uint32_t slot) {
+  Binding state_of(uint32_t slot, uint32_t n) {
     Binding at = (pages_.cross().empty() ? pages_.layers() : pages_.cross())[1].keys;
-    at.offset += store_[slot].pages[1][0] * sizeof(float);
+    at.offset += (store_[slot].pages[1][0] * n_kept_ + n % n_kept_) * sizeof(float);
     return at;
   }
 
+  const uint32_t n_kept_;
   ArchDescriptor arch_;
   std::shared_ptr<Device> device_;
   KvCache pages_;
@@ -458,6 +469,67 @@ void test_states_are_copied_from_texts_under_way() {
   texts.begin(3, tokens_of(0, 10, 2));
   texts.begin(4, tokens_of(0, 10, 3));
   check(texts.pool().n_free() == 0, "a checkpoint gives way to a text");
+}
+
+void test_the_last_states_are_kept() {
+  Pair texts(StateCache{.n_checkpoints = 1, .n_kept = 2}, 12);
+  const std::vector<uint32_t> tokens = tokens_of(300, 300, 0);
+  const uint32_t slot = texts.begin(1, tokens);
+  texts.run(slot, 300);
+  check(texts.cache().checkpoint(slot), "there is a page for a checkpoint");
+  check(texts.cache().most_again() == 1, "one row may be refused");
+  check(texts.n_reused(tokens) == 299, "of the same prompt all but the last row");
+  check(texts.n_reused(tokens_of(299, 400, 1)) == 299, "and for another text");
+  check(texts.n_reused(tokens_of(298, 400, 2)) == 0, "but no more");
+  texts.store()[slot].tokens.insert(texts.store()[slot].tokens.end(), {901, 902, 903});
+  texts.run(slot, 302, 301);  // the second one is refused
+  check(texts.state(slot) == 301, "it goes on from the first");
+  texts.run(slot, 303, 303);
+  texts.cache().set_aside(slot);
+  check(texts.n_reused(tokens) == 299, "the checkpoint has what came before it");
+  check(texts.n_reused(tokens_of(300, 400, 3)) == 300, "as long as the text is there");
+}
+
+// Whatever begins, goes on, is refused, set aside or ends: a state is that of the text's positions.
+void test_states_at_random(uint32_t seed, uint32_t n_requests) {
+  std::mt19937 random(seed);
+  const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
+  Pair texts(StateCache{.n_checkpoints = 1 + pick(3), .n_kept = 2}, 6 + pick(12));
+  uint64_t id = 1;
+  for (uint32_t request = 0; request < n_requests; ++request, ++id) {
+    // Beginnings of a few texts, which part at a few places.
+    const uint32_t n = 2 + pick(500);
+    std::vector<uint32_t> tokens = tokens_of(pick(5) * 100, 500, pick(3));
+    tokens.resize(n);
+    const uint32_t slot = texts.begin(id, tokens);
+    const uint32_t n_taken = texts.store()[slot].n_done;
+    if (n_taken > 0)
+      check(texts.state(slot) == static_cast<float>(n_taken), "a state that was taken over");
+    for (uint32_t done = n_taken; done < n;) {
+      done = std::min(n, done + 1 + pick(200));
+      texts.run(slot, done);
+    }
+    if (pick(4) > 0) static_cast<void>(texts.cache().checkpoint(slot));
+    for (uint32_t step = pick(6), done = n; step > 0; --step) {
+      texts.store()[slot].tokens.resize(done + 1, 900 + step);
+      const uint32_t n_drafted = pick(2);
+      texts.run(slot, done + 1 + n_drafted, done + 1);
+      ++done;
+      check(texts.state(slot) == static_cast<float>(done), "after a draft that was refused");
+    }
+    switch (pick(4)) {
+      case 0:
+        texts.cache().set_aside(slot);
+        break;
+      case 1:
+        texts.cache().discard(slot);
+        break;
+      default:
+        texts.cache().end(slot, kNone);
+    }
+    if (pick(8) == 0) texts.cache().shorten(id, pick(500));
+    if (pick(8) == 0) static_cast<void>(texts.cache().take_unread());
+  }
 }
 
 void test_what_an_encoder_wrote_belongs_to_its_text() {
@@ -751,6 +823,8 @@ int main() {
   test_what_cannot_be_continued_goes_whole();
   test_states_rewind_to_checkpoints_only();
   test_states_are_copied_from_texts_under_way();
+  test_the_last_states_are_kept();
+  for (uint32_t seed = 0; seed < 20; ++seed) test_states_at_random(seed, 500);
   test_what_an_encoder_wrote_belongs_to_its_text();
   test_texts_of_a_window_share_what_the_encoder_wrote();
   for (uint32_t seed = 0; seed < 40; ++seed) {
