@@ -21,7 +21,8 @@ from akunu import SamplingOptions, _core
 HERE = [
     name
     for name in _core.backends()
-    if name != "cuda" or any(level["is_available"] for level in _core.levels(name))
+    if name != "cuda"
+    or any(level["is_available"] and level["is_built"] for level in _core.levels(name))
 ]
 
 # The GPUs among them, for `pytest.mark.parametrize`.
