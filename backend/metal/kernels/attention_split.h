@@ -186,7 +186,7 @@ inline void attend_split(AttentionShape shape, Visible seen, uint split, uint se
             for (uint j = 0; j < kDims; ++j)
               loaded[p][j] = j < own_dims ? as_cached(row[j], value_cache) : 0.0f;
           } else {
-            load_dims<kDims>(cached_values, ulong(i + p) * head_dim + lane * kDims,
+            load_dims<kDims>(cached_values, ulong(i + p) * head_dim, lane * kDims,
                              here ? own_dims : 0, aligned, loaded[p]);
           }
         }

@@ -2,7 +2,7 @@
 // block_q4_0 lay them out. Heads are whole blocks. Of either there is
 //
 //   cached_at(pool, element)         where a head begins: `element` counts numbers (kv_offset)
-//   load_cached(head, i, n, aligned) numbers i to i + 3, i a multiple of four; `n` are left of the head
+//   load_cached(head, i, n, aligned) numbers i to i + 3, four of one block; `n` are left of the row
 //   cached_number(head, i)           one number
 //   store_cached(head, i, x, lane)   by all lanes of a SIMD-group, for i = lane plus a multiple of 32
 //
@@ -72,14 +72,15 @@ inline float cached_number(device const CacheQ4_0* head, ulong i) {
   return load_cached(head, i / 4 * 4, 4, true)[i % 4];
 }
 
-// kDims neighbouring numbers from i on, a multiple of kDims; zeros from the n-th on.
+// kDims neighbouring numbers of the row that begins at `row`, from number d on, a multiple of kDims; zeros from the
+// n-th on.
 template <uint kDims, class Cache>
-inline void load_dims(device const Cache* head, ulong i, uint n, bool aligned,
+inline void load_dims(device const Cache* head, ulong row, uint d, uint n, bool aligned,
                       thread float (&v)[kDims]) {
+  const uint before = d % 4;  // not 0 only where kDims is two
   for (uint j = 0; j < kDims; j += 4) {
-    const uint before = uint((i + j) % 4);  // not 0 only where kDims is two
     float4 four = float4(0.0f);
-    if (j < n) four = load_cached(head, i + j - before, n - j + before, aligned);
+    if (j < n) four = load_cached(head, row + d + j - before, n - j + before, aligned);
     if (kDims < 4 && before != 0) four = float4(four.z, four.w, 0.0f, 0.0f);
     for (uint e = 0; e < 4 && j + e < kDims; ++e) v[j + e] = four[e];
   }
