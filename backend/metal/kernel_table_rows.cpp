@@ -139,8 +139,7 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
       });
     }
     case Operation::kv_rotate: {
-      // Keys of four bits are rotated by a Hadamard matrix as well: their pairs are no longer there.
-      if (request.cache == Format::q4_0) return std::nullopt;
+      if (request.cache == Format::q4_0) return std::nullopt;  // what no keys are kept in
       const auto function = with_any_cache("kv_rotate", request.cache);
       if (!function) return std::nullopt;
       return per_head(*function, [](const Scope& s) { return s.get<KvRotateParams>().n_kv_heads; });

@@ -54,7 +54,7 @@ typedef struct akunu_load_options {
   uint32_t context;     /* positions per text; 0: what the model was trained for, or what fits */
   uint32_t threads;     /* CPU workers; 0: as many as the process may use */
   uint64_t kv_memory;   /* bytes for the cache; 0: one full context */
-  const char* kv_type;  /* of keys and values: "f16" (the default), "f32"; CPU: "q8_0", "q4_0" */
+  const char* kv_type;  /* of keys and values: "f16" (the default), "f32", "q8_0", "q4_0" (keys q8_0) */
   bool no_prefix_cache; /* texts that begin alike share nothing */
   const akunu_adapter* adapters; /* what texts may ask for, each name once */
   size_t n_adapters;

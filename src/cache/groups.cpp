@@ -168,18 +168,21 @@ std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format) 
     if (group == groups.end())
       group =
           groups.insert(group, {kind, layer.convolution || layer.state ? Format::f32 : format, {}});
-    group->layers.push_back({.layer = i,
-                             .n_heads = layer.n_cached_heads(),
-                             .position_bytes = row_bytes(group->format, layer.cached_dim()),
-                             .n_positions = layer.state ? 1 : kPagePositions,
-                             .has_values = layer.caches_values()});
+    const uint32_t dim = layer.cached_dim();
+    group->layers.push_back(
+        {.layer = i,
+         .n_heads = layer.n_cached_heads(),
+         .key_bytes = row_bytes(format_of_keys(group->format), dim),
+         .value_bytes = layer.caches_values() ? row_bytes(group->format, dim) : 0,
+         .n_positions = layer.state ? 1 : kPagePositions});
   }
   if (!arch.audio) return groups;
   GroupShape& cross =
       groups.emplace_back(GroupShape{CrossCache{arch.audio->n_positions}, format, {}});
-  for (uint32_t i = 0; i < arch.layers.size(); ++i)
-    cross.layers.push_back(
-        {i, arch.layers[i].n_kv_heads, row_bytes(format, arch.layers[i].head_dim)});
+  for (uint32_t i = 0; i < arch.layers.size(); ++i) {
+    const uint64_t bytes = row_bytes(format, arch.layers[i].head_dim);
+    cross.layers.push_back({i, arch.layers[i].n_kv_heads, bytes, bytes});
+  }
   return groups;
 }
 

@@ -135,22 +135,27 @@ using CacheKind = std::variant<FullCache, WindowCache, InputCache, StateCache, C
 // For people: "full", "window 512", "inputs 3", "states", "encoder". Of a model's groups each has another one.
 std::string name_of(const CacheKind& kind);
 
-// One layer's part of a page: [n_heads][n_positions] rows of `position_bytes`, of keys and as much of
-// values, unless these are part of the keys.
+// One layer's part of a page: [n_heads][n_positions] rows of `key_bytes`, of the keys, and of
+// `value_bytes`, of the values.
 struct LayerShape {
   uint32_t layer = 0;
   uint32_t n_heads = 0;
-  uint64_t position_bytes = 0;
+  uint64_t key_bytes = 0;
+  uint64_t value_bytes = 0;               // 0: values are part of the keys
   uint32_t n_positions = kPagePositions;  // 1 of states, which are copied as a whole
-  bool has_values = true;                 // beside the keys
+
+  bool has_values() const { return value_bytes > 0; }
+  uint64_t position_bytes(bool is_value) const { return is_value ? value_bytes : key_bytes; }
   // Of one of the two; and of both.
-  uint64_t pool_page_bytes() const { return uint64_t{n_heads} * n_positions * position_bytes; }
-  uint64_t page_bytes() const { return (has_values ? 2 : 1) * pool_page_bytes(); }
+  uint64_t pool_page_bytes(bool is_value) const {
+    return uint64_t{n_heads} * n_positions * position_bytes(is_value);
+  }
+  uint64_t page_bytes() const { return pool_page_bytes(false) + pool_page_bytes(true); }
 };
 
 struct GroupShape {
   CacheKind kind;
-  Format format = Format::f16;
+  Format format = Format::f16;  // of values; keys: format_of_keys
   std::vector<LayerShape> layers;
 
   uint64_t page_bytes() const;  // of one page in all layers

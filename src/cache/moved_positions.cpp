@@ -35,11 +35,10 @@ struct SavedGroup {
     uint64_t bytes = n_bytes + (entry - first_entry) * saved_page_bytes(shape, kPagePositions);
     for (const LayerShape& other : shape.layers) {
       if (other.layer == layer.layer) break;
-      bytes += (other.has_values ? 2 : 1) * other.n_heads * in_page * other.position_bytes;
+      bytes += other.n_heads * in_page * (other.key_bytes + other.value_bytes);
     }
-    const uint64_t head_bytes = in_page * layer.position_bytes;
-    return bytes + (is_value ? layer.n_heads : 0) * head_bytes + head * head_bytes +
-           position % kPagePositions * layer.position_bytes;
+    if (is_value) bytes += layer.n_heads * in_page * layer.key_bytes;
+    return bytes + (head * in_page + position % kPagePositions) * layer.position_bytes(is_value);
   }
 };
 
@@ -97,14 +96,14 @@ std::optional<MovedPositions> move_positions(std::span<const GroupShape> groups,
     n_bytes_to = now.end();
     for (const LayerShape& layer : groups[i].layers)
       for (const bool is_value : {false, true}) {
-        if (is_value && !layer.has_values) continue;
+        if (is_value && !layer.has_values()) continue;
         for (uint32_t head = 0; head < layer.n_heads; ++head)
           for (uint32_t position = first_right[i]; position < n;) {
             const uint32_t n_run = run_from(position, moves, n);
             const uint32_t was = position + (position < moves.first ? 0 : moves.by);
             std::copy_n(
                 from.bytes.begin() + static_cast<ptrdiff_t>(old.offset(layer, is_value, head, was)),
-                n_run * layer.position_bytes,
+                n_run * layer.position_bytes(is_value),
                 moved.saved.bytes.begin() +
                     static_cast<ptrdiff_t>(now.offset(layer, is_value, head, position)));
             position += n_run;

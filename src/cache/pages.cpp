@@ -66,8 +66,9 @@ KvCache::KvCache(const std::shared_ptr<Device>& device, const ArchDescriptor& ar
     for (const LayerShape& shape : groups[group].layers) {
       LayerCache& layer = (groups[group].is_cross() ? cross_ : layers_)[shape.layer];
       for (Binding* binding : {&layer.keys, &layer.values}) {
-        if (binding == &layer.values && !shape.has_values) continue;
-        buffers_.emplace_back(device, n_pages[group] * shape.pool_page_bytes(), "cache");
+        const bool is_value = binding == &layer.values;
+        if (is_value && !shape.has_values()) continue;
+        buffers_.emplace_back(device, n_pages[group] * shape.pool_page_bytes(is_value), "cache");
         *binding = buffers_.back().binding();
       }
     }
@@ -87,15 +88,17 @@ void KvCache::copy_positions(uint32_t group, uint32_t from_page, uint32_t to_pag
                              uint32_t n_positions) {
   std::vector<Copy> copies;
   for (const LayerShape& shape : groups_[group].shape.layers) {
-    // Whole words: what is copied behind the last position still lies in the page.
-    const uint64_t n_bytes =
-        (std::min(n_positions, shape.n_positions) * shape.position_bytes + 3) / 4 * 4;
-    const auto offset = [&](uint32_t page, uint32_t head) {
-      return (uint64_t{page} * shape.n_heads + head) * shape.n_positions * shape.position_bytes;
-    };
     const LayerCache& layer = (groups_[group].shape.is_cross() ? cross_ : layers_)[shape.layer];
-    for (const Binding& memory : {layer.keys, layer.values}) {
+    for (const bool is_value : {false, true}) {
+      const Binding& memory = is_value ? layer.values : layer.keys;
       if (!memory) continue;
+      const uint64_t position_bytes = shape.position_bytes(is_value);
+      // Whole words: what is copied behind the last position still lies in the page.
+      const uint64_t n_bytes =
+          (std::min(n_positions, shape.n_positions) * position_bytes + 3) / 4 * 4;
+      const auto offset = [&](uint32_t page, uint32_t head) {
+        return (uint64_t{page} * shape.n_heads + head) * shape.n_positions * position_bytes;
+      };
       for (uint32_t head = 0; head < shape.n_heads; ++head)
         copies.push_back({{memory.buffer, memory.offset + offset(from_page, head)},
                           {memory.buffer, memory.offset + offset(to_page, head)},

@@ -24,11 +24,12 @@ void for_each_stretch(const KvCache& cache, uint32_t group, uint32_t page, uint3
     const LayerCache& layer = cache.layers()[shape.layer];
     const bool is_whole = n_positions == shape.n_positions;
     const uint32_t n_stretches = is_whole ? 1 : shape.n_heads;
-    const uint64_t n_bytes =
-        uint64_t{is_whole ? shape.n_heads : 1} * n_positions * shape.position_bytes;
-    const uint64_t of_page = shape.pool_page_bytes();
-    for (const Binding& memory : {layer.keys, layer.values}) {
+    for (const bool is_value : {false, true}) {
+      const Binding& memory = is_value ? layer.values : layer.keys;
       if (!memory) continue;  // values that are part of the keys
+      const uint64_t n_bytes =
+          uint64_t{is_whole ? shape.n_heads : 1} * n_positions * shape.position_bytes(is_value);
+      const uint64_t of_page = shape.pool_page_bytes(is_value);
       for (uint32_t i = 0; i < n_stretches; ++i)
         run(Binding{memory.buffer, memory.offset + page * of_page + i * (of_page / n_stretches)},
             n_bytes);
@@ -48,8 +49,7 @@ std::span<const std::byte> take(std::span<const std::byte>& from, uint64_t n) {
 uint64_t saved_page_bytes(const GroupShape& group, uint32_t n_positions) {
   uint64_t bytes = 0;
   for (const LayerShape& layer : group.layers)
-    bytes +=
-        (layer.has_values ? 2 : 1) * uint64_t{layer.n_heads} * n_positions * layer.position_bytes;
+    bytes += uint64_t{layer.n_heads} * n_positions * (layer.key_bytes + layer.value_bytes);
   return bytes;
 }
 

@@ -16,7 +16,7 @@ struct SavedPositions {
   // Of each group, the first entry of the page table whose page is here: windows keep none before it.
   std::vector<uint32_t> first_entries;
   // Group after group and entry after entry, for each layer the keys of the page's positions and then,
-  // where it has any, their values: [n_heads][n_positions] rows of position_bytes.
+  // where it has any, their values: [n_heads][n_positions] rows of their bytes.
   std::vector<std::byte> bytes;
 };
 

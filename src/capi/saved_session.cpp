@@ -23,8 +23,8 @@ std::string layout_of(const Model& model) {
     std::string layers;
     for (const LayerShape& layer : group.shape.layers)
       layers += (layers.empty() ? "[" : ",[") + std::to_string(layer.layer) + "," +
-                std::to_string(layer.n_heads) + "," + std::to_string(layer.position_bytes) +
-                (layer.has_values ? ",2]" : ",1]");
+                std::to_string(layer.n_heads) + "," + std::to_string(layer.key_bytes) +
+                (layer.has_values() ? ",2]" : ",1]");
     groups += (groups.empty() ? "{\"kind\":" : ",{\"kind\":") +
               json_string(akunu::name_of(group.shape.kind)) +
               ",\"format\":" + json_string(format_info(group.shape.format).name) + ",\"layers\":[" +

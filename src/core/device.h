@@ -72,7 +72,7 @@ struct KernelRequest {
   ActivationKind activation = ActivationKind::f32;  // of the activation operand, if any
   std::array<std::optional<Format>, kMaxGroup> weights =
       {};                      // of the weight operands, in slot order
-  Format cache = Format::f16;  // of the cache operands, if any
+  Format cache = Format::f16;  // of the cache operands, if any: of the values, where there are
   CommandParams params;        // the shape: n, k, head_dim, window and whatever else they say
 
   bool operator==(const KernelRequest&) const = default;

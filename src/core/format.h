@@ -32,6 +32,12 @@ constexpr std::optional<Format> mlx_format(const MlxFormat& wanted) {
   return std::nullopt;
 }
 
+// A cache's format is that of its values. Keys are kept in the same, but beside values in Q4_0 in Q8_0: attention
+// needs more of a key (docs/decisions/0047).
+constexpr Format format_of_keys(Format cache) {
+  return cache == Format::q4_0 ? Format::q8_0 : cache;
+}
+
 const FormatInfo& format_info(Format format);
 std::optional<Format> format_from_name(std::string_view name);
 

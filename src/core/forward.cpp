@@ -23,8 +23,8 @@
 namespace akunu {
 namespace {
 
-// The numbers that are rotated together before they go into a cache of four bits, in whose blocks a large
-// number would cost the others theirs: as many of a head as a kernel takes. 0: they stay as they are.
+// The numbers of a value that are rotated together before they go into a cache of four bits, in whose blocks a
+// large number would cost the others theirs: as many of a head as a kernel takes. 0: they stay as they are.
 uint32_t hadamard_width(Format cache, uint32_t head_dim) {
   if (cache != Format::q4_0) return 0;
   return std::min(head_dim & (~head_dim + 1), kMaxHadamard);
@@ -356,16 +356,10 @@ class Builder : Emitter {
 
     const LayerCache& pools = memory_.layers[layer.index];
     const uint32_t width = hadamard_width(pools.format, is.head_dim);
-    if (width > 0) {
-      query = hadamard(layer, "q", query, q_dim, width);
-      if (has_own) {
-        key = hadamard(layer, "k", key, kv_dim, width);
-        value = hadamard(layer, "v", value, kv_dim, width);
-      }
-    }
+    if (width > 0 && has_own) value = hadamard(layer, "v", value, kv_dim, width);
     const ValueId out = width > 0 ? rows("attended rows", q_dim) : attended;
     const std::string cache = "layer " + std::to_string(is.kv_from.value_or(layer.index)) + " ";
-    const ValueId keys = bound(cache + "keys", pools.keys, pools.format);
+    const ValueId keys = bound(cache + "keys", pools.keys, format_of_keys(pools.format));
     const ValueId values = bound(cache + "values", pools.values, pools.format);
     const uint32_t stride = memory_.page_table_stride;
     const uint32_t base = memory_.page_table_bases[pools.group];

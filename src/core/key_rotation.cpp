@@ -24,7 +24,7 @@ std::optional<std::vector<Node>> rotation_nodes(const ArchDescriptor& arch,
     node.operands[0] = values.add({.name = "turn " + name, .binding = turns[i]});
     node.operands[1] = values.add({.name = "keys " + name,
                                    .binding = memory.layers[i].keys,
-                                   .format = memory.layers[i].format});
+                                   .format = format_of_keys(memory.layers[i].format)});
     node.set(KvRotateParams{layer.n_cached_heads(), layer.cached_dim(),
                             layer.latent ? layer.latent->rank : 0, layer.rope_dim / 2,
                             layer.rope_style == RopeStyle::halves ? kRopeHalves : kRopeInterleaved,

@@ -64,8 +64,8 @@ py::list layout(const NativeModel& model) {
   for (const CacheGroup& group : model.engine()->model->cache().groups()) {
     py::list layers;
     for (const LayerShape& layer : group.shape.layers)
-      layers.append(py::make_tuple(layer.layer, layer.n_heads, layer.position_bytes,
-                                   layer.has_values ? 2 : 1));
+      layers.append(
+          py::make_tuple(layer.layer, layer.n_heads, layer.key_bytes, layer.has_values() ? 2 : 1));
     groups.append(py::dict(py::arg("kind") = akunu::name_of(group.shape.kind),
                            py::arg("format") = format_info(group.shape.format).name,
                            py::arg("layers") = layers));

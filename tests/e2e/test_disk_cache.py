@@ -90,8 +90,9 @@ def test_a_reply_is_kept_once_it_was_read(tmp_path: Path) -> None:
         assert model.generate(turn, max_tokens=1).cached_tokens == len(turn) - 2
 
 
-# Bytes of 32 numbers: halves, floats, and a half that scales 32 integers of 8 or of 4 bits.
-NUMBERS = {"f16": 64, "f32": 128, "q8_0": 34, "q4_0": 18}
+# Bytes of 32 numbers of keys and 32 of values: halves, floats, and a half that scales 32 integers
+# of 8 bits, or of 4, which keys do not have.
+NUMBERS = {"f16": 128, "f32": 256, "q8_0": 68, "q4_0": 34 + 18}
 
 
 @pytest.mark.parametrize("kv_type", NUMBERS)
@@ -104,7 +105,7 @@ def test_every_format_of_the_cache_is_kept(tmp_path: Path, kv_type: str) -> None
     with loaded(tmp_path, kv_type=kv_type) as model:
         assert model.generate(PROMPT, **OPTIONS) == expected
     numbers = 2 * shape.n_layers * shape.n_kv_heads * shape.head_dim
-    piece = 72 + 4 * 257 + 256 * numbers // 32 * NUMBERS[kv_type]
+    piece = 72 + 4 * 257 + 256 * numbers // 64 * NUMBERS[kv_type]
     assert max(file.stat().st_size for file in runs(tmp_path)) == piece
     with loaded(tmp_path, kv_type=kv_type) as model:
         found = model.generate([*PROMPT[:600], 3, 4, 5], **OPTIONS)

@@ -1,4 +1,7 @@
-"""Caches in blocks: `kv_write` stores what gguf's quantiser makes, and attention reads it."""
+"""Caches in blocks: `kv_write` stores what gguf's quantiser makes, and attention reads it.
+
+Beside values in Q4_0 keys are in Q8_0.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ from test_sink_attention import attend
 
 TYPES = {name: gguf.GGMLQuantizationType[name.upper()] for name in ("q8_0", "q4_0")}
 BYTES = {"q8_0": 34, "q4_0": 18}  # of 32 numbers
+FORMATS = {"q8_0": ("q8_0", "q8_0"), "q4_0": ("q8_0", "q4_0")}  # of keys and of values
 RUNS = [
     pytest.param([Run(0, 0, 1)], id="first"),
     pytest.param([Run(1, 254, 1), Run(0, 255, 1), Run(2, 256, 1)], id="page-edges"),
@@ -48,8 +52,10 @@ def decoded(blocks, cache):
 
 def written(target, cache, rows, n_kv_heads, head_dim, step):
     """Both caches after `kv_write`, as bytes [page, kv_head, 256, bytes of a head]."""
-    shape = (step.n_pages, n_kv_heads, 256, head_dim // 32 * BYTES[cache])
-    caches = [poisoned(shape, np.uint8) for _ in range(2)]
+    caches = [
+        poisoned((step.n_pages, n_kv_heads, 256, head_dim // 32 * BYTES[each]), np.uint8)
+        for each in FORMATS[cache]
+    ]
     params = pack_params("kv_write", n_kv_heads, head_dim, step.page_stride, step.page_base)
     run("kv_write", [*rows, *caches], params, step, On(target, cache=cache))
     return caches
@@ -63,14 +69,13 @@ def test_the_blocks_are_those_of_gguf(target, rng, cache, n_kv_heads, head_dim):
     rows = (rng.standard_normal((2, len(step.rows), n_kv_heads * head_dim)) * 10).astype(np.float32)
     rows[:, 2] = 0
     rows[0, 3] *= np.float32(1e-3)
-    for one, numbers in zip(
-        written(target, cache, rows, n_kv_heads, head_dim, step), rows, strict=True
-    ):
+    caches = written(target, cache, rows, n_kv_heads, head_dim, step)
+    for one, numbers, kind in zip(caches, rows, FORMATS[cache], strict=True):
         expected = poisoned(one.shape, np.uint8)
         for row, values in zip(step.rows, numbers, strict=True):
             if row["flags"] & ACTIVE:
                 page, place = ref.page_offsets(step, row["sequence"], row["position"])
-                expected[page, :, place] = encoded(values.reshape(n_kv_heads, head_dim), cache)
+                expected[page, :, place] = encoded(values.reshape(n_kv_heads, head_dim), kind)
         assert_same_bits(one, expected)
 
 
@@ -79,12 +84,13 @@ def test_the_blocks_are_those_of_gguf(target, rng, cache, n_kv_heads, head_dim):
 def test_a_block_with_what_is_not_finite_is_nan(target, rng, cache, bad):
     step = make_step([Run(0, 0, 1)])
     rows = rng.standard_normal((2, 1, 64)).astype(np.float32)
-    rows[0, 0, 40] = bad
-    keys, _ = written(target, cache, rows, 1, 64, step)
+    rows[:, 0, 40] = bad
     page, place = ref.page_offsets(step, 0, 0)
-    numbers = decoded(keys[page, 0, place][None], cache)[0]
-    assert np.isfinite(numbers[:32]).all()
-    assert np.isnan(numbers[32:]).all()
+    caches = written(target, cache, rows, 1, 64, step)
+    for one, kind in zip(caches, FORMATS[cache], strict=True):
+        numbers = decoded(one[page, 0, place][None], kind)[0]
+        assert np.isfinite(numbers[:32]).all()
+        assert np.isnan(numbers[32:]).all()
 
 
 @pytest.mark.parametrize("cache", TYPES)
@@ -93,10 +99,11 @@ def test_small_numbers_stay_finite(target, cache, size):
     """Too small for a half as a scale, or for a reciprocal: zeros, or what the scale still says."""
     step = make_step([Run(0, 0, 1)])
     rows = np.linspace(-size, size, 128).astype(np.float32).reshape(2, 1, 64)
-    keys, _ = written(target, cache, rows, 1, 64, step)
     page, place = ref.page_offsets(step, 0, 0)
-    numbers = decoded(keys[page, 0, place][None], cache)[0]
-    assert (np.abs(numbers - rows[0, 0]) <= size).all()
+    caches = written(target, cache, rows, 1, 64, step)
+    for one, row, kind in zip(caches, rows, FORMATS[cache], strict=True):
+        numbers = decoded(one[page, 0, place][None], kind)[0]
+        assert (np.abs(numbers - row[0]) <= size).all()
 
 
 # heads, numbers of a head, pairs: all of a head, a part of its first block, whole blocks of it
@@ -150,12 +157,12 @@ class Blocks(Setting):
         self.cache = cache
         of_unseen = np.isnan(self.keys).any(axis=-1)
         self.numbers = []
-        for name in ("keys", "values"):
-            blocks = encoded(np.nan_to_num(getattr(self, name)), cache)
+        for name, kind in zip(("keys", "values"), FORMATS[cache], strict=True):
+            blocks = encoded(np.nan_to_num(getattr(self, name)), kind)
             blocks[of_unseen] = 0xFF
             setattr(self, name, blocks)
             with np.errstate(invalid="ignore"):
-                self.numbers.append(decoded(blocks, cache))
+                self.numbers.append(decoded(blocks, kind))
 
     def expected(self, **options):
         return ref.attention(self.shape, self.query, *self.numbers, self.step, **options)

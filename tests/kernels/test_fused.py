@@ -123,9 +123,10 @@ def rope_kv_write(
     key_before = key.copy()
 
     def caches(like: Step) -> Outputs:
-        numbers = BLOCK_BYTES[cache] * head_dim // 32 if cache in BLOCK_BYTES else head_dim
-        shape = (like.n_pages, n_kv_heads, 256, numbers)
-        return [poisoned(shape, DTYPE.get(cache, np.uint8)) for _ in range(2)]
+        shape = (like.n_pages, n_kv_heads, 256)
+        if cache in DTYPE:
+            return [poisoned((*shape, head_dim), DTYPE[cache]) for _ in range(2)]
+        return [poisoned((*shape, n * head_dim // 32), np.uint8) for n in BLOCK_BYTES[cache]]
 
     fused, sequence = caches(step), caches(step)
     sequence_query, sequence_key = query.copy(), key.copy()
@@ -215,7 +216,7 @@ GROUPS = [
 ]
 HEADS = [(1, 1, 2, 1), (7, 1, 40, 20), (4, 2, 64, 16), (3, 3, 123, 50)]
 CACHES = [(cache, style, heads) for cache in DTYPE for style in (0, 1) for heads in HEADS]
-BLOCK_BYTES = {"q8_0": 34, "q4_0": 18}  # of 32 numbers
+BLOCK_BYTES = {"q8_0": (34, 34), "q4_0": (34, 18)}  # of 32 numbers of keys, of values
 BLOCK_HEADS = [(1, 1, 32, 16), (4, 2, 64, 9), (6, 3, 256, 128)]
 CACHES += [
     (cache, style, heads) for cache in BLOCK_BYTES for style in (0, 1) for heads in BLOCK_HEADS

@@ -57,10 +57,14 @@ def opened(
 
 
 def bytes_of(kv_type: str, n: int) -> int:
-    """What `n` numbers take in a format, in whole blocks."""
-    block, n_bytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kv_type.upper()]]
-    assert n % block == 0
-    return n // block * n_bytes
+    """What `n` numbers of keys and as many of values take in a cache, in whole blocks."""
+    of_both = ("q8_0", "q4_0") if kv_type == "q4_0" else (kv_type, kv_type)
+    total = 0
+    for name in of_both:
+        block, n_bytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[name.upper()]]
+        assert n % block == 0
+        total += n // block * n_bytes
+    return total
 
 
 def chunked(

@@ -37,7 +37,7 @@ def opened(
     pages: int | None = None,
 ) -> Iterator[Any]:
     """The model with a context of three pages, and a pool of so many (default: the context's)."""
-    page_bytes = 2 * case.spec.n_layers * bytes_of(kv_type, case.spec.kv_dim * PAGE)
+    page_bytes = case.spec.n_layers * bytes_of(kv_type, case.spec.kv_dim * PAGE)
     with akunu.load(
         case.path,
         device=device,

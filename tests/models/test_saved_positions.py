@@ -38,6 +38,7 @@ def native(
         ("qwen3", "f32", "f32"),
         ("llama-32", "q8_0", "f16"),
         ("llama-32", "q8_0", "q8_0"),
+        ("llama-32", "q8_0", "q4_0"),
     ],
 )
 def test_what_is_restored_has_the_bits_that_are_computed(
@@ -50,7 +51,7 @@ def test_what_is_restored_has_the_bits_that_are_computed(
         entries, saved = model._native.save_positions(np.array(tokens, np.uint32))
         expected = model.logits(longer, last=20)
         text = finished(start(model, longer, 10))
-    position_bytes = 2 * case.spec.n_layers * bytes_of(kv_type, case.spec.kv_dim)
+    position_bytes = case.spec.n_layers * bytes_of(kv_type, case.spec.kv_dim)
     assert entries == [0]
     assert saved.nbytes == n * position_bytes  # keys and values of each layer, and no more
     with native(case, kv_type=kv_type) as model:

@@ -433,7 +433,7 @@ void caches() {
       c.operands.emplace(slot++, floats(kv));
       if (operation != Operation::kv_write)
         c.operands.emplace(slot++, floats(kStepRows * 2 * n_pairs, -1.0f, 1.0f));
-      c.operands.emplace(slot++, cache(format, n_kv_heads, head_dim));
+      c.operands.emplace(slot++, cache(format_of_keys(format), n_kv_heads, head_dim));
       c.operands.emplace(slot++, cache(format, n_kv_heads, head_dim));
       if (operation == Operation::norm_rope_kv_write) {
         c.operands.emplace(slot++, floats(head_dim));
@@ -522,7 +522,7 @@ void attentions() {
           c.set_params(AttentionParams{n_heads, n_kv_heads, head_dim, soft_cap == 0.0f ? 0u : 270u,
                                        2.0f, soft_cap, kPageTableStride, 0});
           c.operands.emplace(0, floats(uint64_t{kStepRows} * n_heads * head_dim));
-          c.operands.emplace(1, cache(format, n_kv_heads, head_dim));
+          c.operands.emplace(1, cache(format_of_keys(format), n_kv_heads, head_dim));
           c.operands.emplace(2, cache(format, n_kv_heads, head_dim));
           c.operands.emplace(3, Bytes(kStepRows * activation_bytes(kind, n_heads * head_dim)));
           c.n_spans = 2;

@@ -142,9 +142,10 @@ struct State {
   }
 };
 
-// What is prefetched while the rows of a page are read: with its row i, row i of these.
+// What is prefetched while the values of a page are read: with its row i, row i of these, which are keys.
 struct Next {
   const std::byte* rows;
+  uint64_t row_bytes;
   uint32_t end;  // how many rows there are
 };
 
@@ -154,6 +155,7 @@ template <class Isa, class Cache, uint32_t R, uint32_t C>
 static inline void weigh_tile(const float* weights, float* values, uint64_t value_stride,
                               const std::byte* cache, uint64_t row_bytes, uint32_t first,
                               uint32_t n_last, Range range, Next next) {
+  using Keys = typename KeysBeside<Cache>::Type;
   typename Isa::Vector sums[R][C];  // the pragmas keep them in registers
 #pragma GCC unroll 8
   for (uint32_t r = 0; r < R; ++r)
@@ -163,14 +165,14 @@ static inline void weigh_tile(const float* weights, float* values, uint64_t valu
   for (uint32_t i = range.begin; i < range.end; ++i) {
     const std::byte* row = cache + i * row_bytes;
     const std::byte* prefetched =
-        (i < next.end ? next.rows + i * row_bytes : row) + Cache::row_bytes(first);
+        (i < next.end ? next.rows + i * next.row_bytes : row) + Keys::row_bytes(first);
     typename Isa::Vector loaded[C];
 #pragma GCC unroll 8
     for (uint32_t c = 0; c < C; ++c) {
       loaded[c] = Cache::load(row, first + Isa::kLanes * c, C > 1 ? Isa::kLanes : n_last);
       // One cache line between two loads: a burst would take all line fill buffers, which loads need too.
-      const uint64_t byte = Cache::row_bytes(Isa::kLanes * c);
-      if (c == 0 || byte / kCacheLine != Cache::row_bytes(Isa::kLanes * (c - 1)) / kCacheLine)
+      const uint64_t byte = Keys::row_bytes(Isa::kLanes * c);
+      if (c == 0 || byte / kCacheLine != Keys::row_bytes(Isa::kLanes * (c - 1)) / kCacheLine)
         __builtin_prefetch(prefetched + byte, 0, kIntoL2);
     }
 #pragma GCC unroll 8
@@ -301,7 +303,8 @@ static inline float soft_cap_of(const CrossAttentionParams&) { return 0; }
 // All but how the result is written.
 template <class Isa, template <class> class Cache, class Params>
 struct Attend {
-  using Keys = Cache<Isa>;
+  using Values = Cache<Isa>;
+  using Keys = typename KeysBeside<Values>::Type;
   using Tiling = Layout<Isa>;
   using Slice = State<Isa>;
 
@@ -334,21 +337,23 @@ struct Attend {
         for (uint32_t g = 0; g < tiling.group; ++g) state.ranges[r * tiling.group + g] = range;
       }
       const Range needed = intersect(all, page);
+      const uint64_t key_bytes = Keys::row_bytes(params.head_dim);
       const auto page_at = [&](uint32_t of_head, uint32_t position) {
         return cache_page<Keys>(call, params, rows[0].sequence, of_head / tiling.parts, position);
       };
-      const uint64_t offset = page_at(head, page_begin);
       Next next = {};  // the keys of the next page, or of the next kv head's first page
       if (page.end < all.end) {
         const uint32_t left = all.end - page.end;
-        next = {call.operands[1] + page_at(head, page.end),
+        next = {call.operands[1] + page_at(head, page.end), key_bytes,
                 left < kPagePositions ? left : kPagePositions};
       } else if (head + 1 < tiling.heads) {
-        next = {call.operands[1] + page_at(head + 1, all.begin), kPagePositions};
+        next = {call.operands[1] + page_at(head + 1, all.begin), key_bytes, kPagePositions};
       }
-      attend_page(params, tiling, state, n_queries, call.operands[1] + offset,
-                  call.operands[Traits<Params>::kValues] + offset,
-                  {needed.begin - page_begin, needed.end - page_begin}, next);
+      attend_page(
+          params, tiling, state, n_queries, call.operands[1] + page_at(head, page_begin),
+          call.operands[Traits<Params>::kValues] +
+              cache_page<Values>(call, params, rows[0].sequence, head / tiling.parts, page_begin),
+          {needed.begin - page_begin, needed.end - page_begin}, next);
     }
   }
 
@@ -388,7 +393,7 @@ struct Attend {
                          const std::byte* values, uint32_t q, Next next) {
     weigh_ranges<Isa, Cache, R>(state.scores + q * kPagePositions,
                                 state.page_values + q * tiling.value_stride, tiling.value_stride,
-                                values, Keys::row_bytes(params.head_dim), tiling.value_dim,
+                                values, Values::row_bytes(params.head_dim), tiling.value_dim,
                                 state.ranges + q, q == 0 ? next : Next{});
   }
 

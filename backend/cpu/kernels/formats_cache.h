@@ -1,5 +1,6 @@
 // Q8_0 and Q4_0 as formats of caches: what kv_write stores, and attention reads as floats. Blocks of 32
-// numbers along a head, as ggml's block_q8_0 and block_q4_0 lay them out; heads are whole blocks.
+// numbers along a head, as ggml's block_q8_0 and block_q4_0 lay them out; heads are whole blocks. Beside values
+// in Q4_0 keys are in Q8_0 (format_of_keys in core/format.h).
 //
 // 1. What it computes. Stored as ggml rounds them (of numbers between two codes Q8_0 takes the even one):
 //    scales are those of the block's largest magnitude. Read as d * code, which is exact.
@@ -108,6 +109,16 @@ struct CacheQ4_0 : CacheInBlocks<Isa, CacheQ4_0<Isa>, BlockQ4_0> {
     const auto whole = static_cast<uint32_t>(above_zero);
     return whole < 15 ? whole : 15;
   }
+};
+
+// What keys are kept in beside values in `Values`.
+template <class Values>
+struct KeysBeside {
+  using Type = Values;
+};
+template <class Isa>
+struct KeysBeside<CacheQ4_0<Isa>> {
+  using Type = CacheQ8_0<Isa>;
 };
 
 }  // namespace akunu::cpu

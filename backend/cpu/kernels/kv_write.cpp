@@ -6,8 +6,7 @@
 //   4 key_cache, 5 value_cache   25 RopeKvWriteParams
 // norm_rope_kv_write: head_norm of query and key first
 //   as above, 6 query_norm, 7 key_norm: vectors [head_dim]
-// kv_rotate: the pairs of the row's cached key turn, the same angles for all rows; rounded again, in whole blocks.
-// Not of Q4_0: those keys are rotated by a Hadamard matrix as well, their pairs are no longer there.
+// kv_rotate: the pairs of the row's cached key turn, the same angles for all rows; rounded again, in whole blocks
 //   0 turn: vector [2 n_pairs], as a row of angles   1 key_cache   25 KvRotateParams
 //   slices: one row   limit: latency
 // The fused kernels call what the unfused ones call, on the same numbers: equal bit for bit.
@@ -20,6 +19,9 @@
 namespace akunu::cpu {
 namespace {
 
+template <class Values>
+using KeyFormat = typename KeysBeside<Values>::Type;
+
 template <class Isa, class Format>
 struct KvWrite {
   static void row(const Call& call, const KvWriteParams& params, uint64_t r, std::byte*) {
@@ -31,7 +33,7 @@ struct KvWrite {
     for (uint32_t h = 0; h < params.n_kv_heads; ++h) {
       const uint64_t offset = cache_element(call, params, row.sequence, h, row.position);
       const uint64_t head = uint64_t{h} * params.head_dim;
-      store_head<Isa, Format>(key + head, params.head_dim, call.operands[2], offset);
+      store_head<Isa, KeyFormat<Format>>(key + head, params.head_dim, call.operands[2], offset);
       store_head<Isa, Format>(value + head, params.head_dim, call.operands[3], offset);
     }
   }
@@ -68,7 +70,7 @@ struct RopeKvWrite {
       prefetch_lines<kIntoL1>(head + stride, head_bytes);
       prefetch_lines<kIntoL1>(value + uint64_t{h} * head_dim + stride, head_bytes);
       norm_and_rotate<Isa>(head, key_norm, params, angles, rotated);
-      store_head<Isa, Format>(rotated, head_dim, call.operands[4], offset);
+      store_head<Isa, KeyFormat<Format>>(rotated, head_dim, call.operands[4], offset);
       store_head<Isa, Format>(value + uint64_t{h} * head_dim, head_dim, call.operands[5], offset);
     }
   }

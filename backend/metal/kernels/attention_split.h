@@ -88,12 +88,12 @@ inline ulong partial_offset(uint local_row, uint n_heads, uint head, uint split,
 //
 // `query` [n_queries][stride] and `scores` [kChunk][32] (the SIMD-group's own) in threadgroup
 // memory; stride is head_dim rounded up to four, with zeros behind.
-template <class Cache, uint kDims>
+template <class Keys, class Values, uint kDims>
 inline void attend_split(AttentionShape shape, Visible seen, uint split, uint sequence,
                          uint kv_head, uint first_head, uint n_queries,
                          threadgroup const float* query, uint stride, threadgroup float* scores,
-                         Fresh fresh, device const Cache* key_cache,
-                         device const Cache* value_cache, device const uint* pages, uint local_row,
+                         Fresh fresh, device const Keys* key_cache,
+                         device const Values* value_cache, device const uint* pages, uint local_row,
                          device float* workspace, uint lane) {
   const uint head_dim = shape.head_dim;
   const bool aligned = head_dim % 4 == 0;
@@ -115,8 +115,8 @@ inline void attend_split(AttentionShape shape, Visible seen, uint split, uint se
           page_of(pages, shape.page_table_base, shape.page_table_stride, sequence, first);
       const ulong offset =
           kv_offset(page, shape.n_kv_heads, kv_head, first % kPagePositions, head_dim);
-      device const Cache* keys = cached_at(key_cache, offset);
-      device const Cache* cached_values = cached_at(value_cache, offset);
+      device const Keys* keys = cached_at(key_cache, offset);
+      device const Values* cached_values = cached_at(value_cache, offset);
 
       for (uint step = 0; step < kBlockPositions; step += 4) {
         const uint i = step + lane / 8, position = first + i;

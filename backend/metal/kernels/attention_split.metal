@@ -3,10 +3,10 @@
 
 // Grid: (splits / n_simdgroups, kv heads * chunks of query heads, rows). `memory`: the queries,
 // then 32 scores for each of kChunk heads and SIMD-group.
-template <class Cache, uint kDims>
+template <class Keys, class Values, uint kDims>
 [[kernel]] void attention(
-    device const float* query [[buffer(0)]], device const Cache* key_cache [[buffer(1)]],
-    device const Cache* value_cache [[buffer(2)]], constant PassRange& pass [[buffer(23)]],
+    device const float* query [[buffer(0)]], device const Keys* key_cache [[buffer(1)]],
+    device const Values* value_cache [[buffer(2)]], constant PassRange& pass [[buffer(23)]],
     device float* workspace [[buffer(24)]], constant AttentionParams& params [[buffer(25)]],
     device const Row* rows [[buffer(26)]], device const uint* pages [[buffer(27)]],
     threadgroup float* memory [[threadgroup(0)]], uint3 group [[threadgroup_position_in_grid]],
@@ -26,7 +26,7 @@ template <class Cache, uint kDims>
   if (units_before(seen, first_split + simdgroup) >= seen.n_units) return;
 
   const Fresh fresh = Fresh{kNone, memory, query, 0};
-  attend_split<Cache, kDims>(shape_of(params), seen, first_split + simdgroup, rows[row].sequence,
+  attend_split<Keys, Values, kDims>(shape_of(params), seen, first_split + simdgroup, rows[row].sequence,
                              chunk.kv_head, chunk.first_head, chunk.n_queries, memory, stride,
                              memory + kChunk * stride + simdgroup * kChunk * kBlockPositions, fresh,
                              key_cache, value_cache, pages, group.z, workspace, lane);
@@ -83,7 +83,7 @@ template <class Cache, uint kDims>
       Fresh{rows[first_row].position, fresh_keys,
             value + (ulong(first_row) * params.n_kv_heads + chunk.kv_head) * head_dim,
             ulong(params.n_kv_heads) * head_dim};
-  attend_split<Cache, kDims>(shape_of(params), seen, first_split + simdgroup, sequence,
+  attend_split<Cache, Cache, kDims>(shape_of(params), seen, first_split + simdgroup, sequence,
                              chunk.kv_head, chunk.first_head, chunk.n_queries, memory, stride,
                              scores + simdgroup * kChunk * kBlockPositions, fresh, key_cache,
                              value_cache, pages, group.z, workspace, lane);
@@ -115,30 +115,28 @@ template <class Cache, uint kDims>
           -infinity(), out, group.y, row, group.x, thread_index, 32 * n_simdgroups, lane);
 }
 
-#define AKUNU_ATTENTION(name, Cache, dims)                                              \
-  template [[host_name(                                                                 \
-      "attention_" #name                                                                \
-      "_d" #dims)]] [[kernel]] decltype(attention<Cache, dims>) attention<Cache, dims>;
-#define AKUNU_ROPE_ATTENTION(name, Cache, dims)                                         \
-  template [[host_name(                                                                 \
-      "rope_attention_" #name                                                           \
-      "_d" #dims)]] [[kernel]] decltype(rope_attention<Cache, dims>) rope_attention<Cache, dims>;
-AKUNU_ATTENTION(f16, half, 2)
-AKUNU_ATTENTION(f16, half, 4)
-AKUNU_ATTENTION(f16, half, 8)
-AKUNU_ATTENTION(f16, half, 16)
-AKUNU_ATTENTION(f32, float, 2)
-AKUNU_ATTENTION(f32, float, 4)
-AKUNU_ATTENTION(f32, float, 8)
-AKUNU_ATTENTION(f32, float, 16)
-AKUNU_ATTENTION(q8_0, CacheQ8_0, 2)
-AKUNU_ATTENTION(q8_0, CacheQ8_0, 4)
-AKUNU_ATTENTION(q8_0, CacheQ8_0, 8)
-AKUNU_ATTENTION(q8_0, CacheQ8_0, 16)
-AKUNU_ATTENTION(q4_0, CacheQ4_0, 2)
-AKUNU_ATTENTION(q4_0, CacheQ4_0, 4)
-AKUNU_ATTENTION(q4_0, CacheQ4_0, 8)
-AKUNU_ATTENTION(q4_0, CacheQ4_0, 16)
+#define AKUNU_ATTENTION(name, Keys, Values, dims) \
+  template [[host_name("attention_" #name "_d" #dims)]] [[kernel]] decltype( \
+      attention<Keys, Values, dims>) attention<Keys, Values, dims>;
+#define AKUNU_ROPE_ATTENTION(name, Cache, dims) \
+  template [[host_name("rope_attention_" #name "_d" #dims)]] [[kernel]] decltype( \
+      rope_attention<Cache, dims>) rope_attention<Cache, dims>;
+AKUNU_ATTENTION(f16, half, half, 2)
+AKUNU_ATTENTION(f16, half, half, 4)
+AKUNU_ATTENTION(f16, half, half, 8)
+AKUNU_ATTENTION(f16, half, half, 16)
+AKUNU_ATTENTION(f32, float, float, 2)
+AKUNU_ATTENTION(f32, float, float, 4)
+AKUNU_ATTENTION(f32, float, float, 8)
+AKUNU_ATTENTION(f32, float, float, 16)
+AKUNU_ATTENTION(q8_0, CacheQ8_0, CacheQ8_0, 2)
+AKUNU_ATTENTION(q8_0, CacheQ8_0, CacheQ8_0, 4)
+AKUNU_ATTENTION(q8_0, CacheQ8_0, CacheQ8_0, 8)
+AKUNU_ATTENTION(q8_0, CacheQ8_0, CacheQ8_0, 16)
+AKUNU_ATTENTION(q4_0, CacheQ8_0, CacheQ4_0, 2)
+AKUNU_ATTENTION(q4_0, CacheQ8_0, CacheQ4_0, 4)
+AKUNU_ATTENTION(q4_0, CacheQ8_0, CacheQ4_0, 8)
+AKUNU_ATTENTION(q4_0, CacheQ8_0, CacheQ4_0, 16)
 AKUNU_ROPE_ATTENTION(f16, half, 2)
 AKUNU_ROPE_ATTENTION(f16, half, 4)
 AKUNU_ROPE_ATTENTION(f16, half, 8)

@@ -48,10 +48,10 @@ inline bool load_tile(device const Cache* head, uint first, uint n_positions, ui
 
 // kParts: SIMD-groups that share eight rows. Grid: (tiles, n_heads); `memory`: the tile, a matrix
 // row of scores for each SIMD-group, its scratch, and a flag.
-template <class Cache, uint kParts>
+template <class Keys, class Values, uint kParts>
 [[kernel]] void attention_tiled(
-    device const float* query [[buffer(0)]], device const Cache* key_cache [[buffer(1)]],
-    device const Cache* value_cache [[buffer(2)]], device float* out [[buffer(3)]],
+    device const float* query [[buffer(0)]], device const Keys* key_cache [[buffer(1)]],
+    device const Values* value_cache [[buffer(2)]], device float* out [[buffer(3)]],
     device const float* sinks [[buffer(4), function_constant(kIsBound4)]],
     constant PassRange& pass [[buffer(23)]], constant AttentionParams& params [[buffer(25)]],
     device const Row* rows [[buffer(26)]], device const uint* pages [[buffer(27)]],
@@ -223,7 +223,7 @@ template <class Cache, uint kParts>
     }
     if (is_spoilt) {
       // What is not finite, for the rows that see it alone.
-      device const Cache* cached = cached_at(value_cache, offset);
+      device const Values* cached = cached_at(value_cache, offset);
 #pragma unroll
       for (uint f = 0; f < kFragments; ++f) {
         if (f >= own_fragments) continue;
@@ -262,18 +262,18 @@ template <class Cache, uint kParts>
   }
 }
 
-#define AKUNU_TILED(name, Cache, parts)                        \
-  template [[host_name("attention_tiled_" #name "_p" #parts)]] \
-  [[kernel]] decltype(attention_tiled<Cache, parts>) attention_tiled<Cache, parts>;
-AKUNU_TILED(f16, half, 1)
-AKUNU_TILED(f16, half, 2)
-AKUNU_TILED(f16, half, 4)
-AKUNU_TILED(f32, float, 1)
-AKUNU_TILED(f32, float, 2)
-AKUNU_TILED(f32, float, 4)
-AKUNU_TILED(q8_0, CacheQ8_0, 1)
-AKUNU_TILED(q8_0, CacheQ8_0, 2)
-AKUNU_TILED(q8_0, CacheQ8_0, 4)
-AKUNU_TILED(q4_0, CacheQ4_0, 1)
-AKUNU_TILED(q4_0, CacheQ4_0, 2)
-AKUNU_TILED(q4_0, CacheQ4_0, 4)
+#define AKUNU_TILED(name, Keys, Values, parts) \
+  template [[host_name("attention_tiled_" #name "_p" #parts)]] [[kernel]] decltype( \
+      attention_tiled<Keys, Values, parts>) attention_tiled<Keys, Values, parts>;
+AKUNU_TILED(f16, half, half, 1)
+AKUNU_TILED(f16, half, half, 2)
+AKUNU_TILED(f16, half, half, 4)
+AKUNU_TILED(f32, float, float, 1)
+AKUNU_TILED(f32, float, float, 2)
+AKUNU_TILED(f32, float, float, 4)
+AKUNU_TILED(q8_0, CacheQ8_0, CacheQ8_0, 1)
+AKUNU_TILED(q8_0, CacheQ8_0, CacheQ8_0, 2)
+AKUNU_TILED(q8_0, CacheQ8_0, CacheQ8_0, 4)
+AKUNU_TILED(q4_0, CacheQ8_0, CacheQ4_0, 1)
+AKUNU_TILED(q4_0, CacheQ8_0, CacheQ4_0, 2)
+AKUNU_TILED(q4_0, CacheQ8_0, CacheQ4_0, 4)

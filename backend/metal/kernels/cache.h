@@ -1,5 +1,6 @@
 // What lies in a cache: numbers (half, float), or blocks of 32 numbers along a head, as ggml's block_q8_0 and
-// block_q4_0 lay them out. Heads are whole blocks. Of either there is
+// block_q4_0 lay them out. Heads are whole blocks. Beside values in Q4_0 keys are in Q8_0 (core/format.h). Of each
+// there is
 //
 //   cached_at(pool, element)         where a head begins: `element` counts numbers (kv_offset)
 //   load_cached(head, i, n, aligned) numbers i to i + 3, four of one block; `n` are left of the row

@@ -55,10 +55,10 @@ inline void turn_in_place(Head source, device float* head, device const float* a
 
 // Grid: (n_kv_heads * head_dim / 256, rows). A row that is not active writes nothing. Beside blocks heads are
 // whole blocks, and a SIMD-group has one of them.
-template <class Cache>
+template <class Keys, class Values>
 [[kernel]] void kv_write(
     device const float* key [[buffer(0)]], device const float* value [[buffer(1)]],
-    device Cache* key_cache [[buffer(2)]], device Cache* value_cache [[buffer(3)]],
+    device Keys* key_cache [[buffer(2)]], device Values* value_cache [[buffer(3)]],
     constant PassRange& pass [[buffer(23)]], constant KvWriteParams& params [[buffer(25)]],
     device const Row* rows [[buffer(26)]], device const uint* pages [[buffer(27)]],
     uint3 position [[thread_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
@@ -88,9 +88,8 @@ inline void store_turned(device Number* head, Head source, device const float* a
   }
   for (uint i = 2 * n_pairs + lane; i < head_dim; i += 32) head[i] = Number(head_value(source, i));
 }
-template <class Block>
-inline void store_turned_blocks(device Block* head, Head source, device const float* angles,
-                                uint head_dim, uint n_pairs, uint style, uint lane) {
+inline void store_turned(device CacheQ8_0* head, Head source, device const float* angles,
+                         uint head_dim, uint n_pairs, uint style, uint lane) {
   for (uint i = lane; i < head_dim; i += 32) {
     float x;
     if (i < 2 * n_pairs) {
@@ -104,22 +103,14 @@ inline void store_turned_blocks(device Block* head, Head source, device const fl
     store_cached(head, i, x, lane);
   }
 }
-inline void store_turned(device CacheQ8_0* head, Head source, device const float* angles,
-                         uint head_dim, uint n_pairs, uint style, uint lane) {
-  store_turned_blocks(head, source, angles, head_dim, n_pairs, style, lane);
-}
-inline void store_turned(device CacheQ4_0* head, Head source, device const float* angles,
-                         uint head_dim, uint n_pairs, uint style, uint lane) {
-  store_turned_blocks(head, source, angles, head_dim, n_pairs, style, lane);
-}
 
 // Heads of the query first, turned in place, then kv heads, written to the cache; `key` stays as it
 // is. Grid: ((n_heads + n_kv_heads) / n_simdgroups, rows).
-template <class Cache>
+template <class Keys, class Values>
 [[kernel]] void rope_kv_write(
     device float* query [[buffer(0)]], device const float* key [[buffer(1)]],
     device const float* value [[buffer(2)]], device const float* angles [[buffer(3)]],
-    device Cache* key_cache [[buffer(4)]], device Cache* value_cache [[buffer(5)]],
+    device Keys* key_cache [[buffer(4)]], device Values* value_cache [[buffer(5)]],
     device const float* query_norm [[buffer(6), function_constant(kIsBound6)]],
     device const float* key_norm [[buffer(7), function_constant(kIsBound7)]],
     constant PassRange& pass [[buffer(23)]], constant RopeKvWriteParams& params [[buffer(25)]],
@@ -153,7 +144,7 @@ template <class Cache>
   if (kIsBound7) norm = key_norm;
   const Head source = head_of(key + from, norm, kIsBound7, head_dim, params.epsilon, lane);
   store_turned(cached_at(key_cache, to), source, row_angles, head_dim, n_pairs, params.style, lane);
-  device Cache* values = cached_at(value_cache, to);
+  device Values* values = cached_at(value_cache, to);
   for (uint i = lane; i < head_dim; i += 32) store_cached(values, i, value[from + i], lane);
 }
 
@@ -214,21 +205,19 @@ template <class Cache>
   turn_cached(cached_at(key_cache, at), turn, params.n_pairs, params.style, lane);
 }
 
-template [[host_name("kv_rotate_f16")]] [[kernel]] decltype(kv_rotate<half>) kv_rotate<half>;
-template [[host_name("kv_rotate_f32")]] [[kernel]] decltype(kv_rotate<float>) kv_rotate<float>;
-template
-    [[host_name("kv_rotate_q8_0")]] [[kernel]] decltype(kv_rotate<CacheQ8_0>) kv_rotate<CacheQ8_0>;
-template [[host_name("kv_write_f16")]] [[kernel]] decltype(kv_write<half>) kv_write<half>;
-template [[host_name("kv_write_f32")]] [[kernel]] decltype(kv_write<float>) kv_write<float>;
-template
-    [[host_name("kv_write_q8_0")]] [[kernel]] decltype(kv_write<CacheQ8_0>) kv_write<CacheQ8_0>;
-template
-    [[host_name("kv_write_q4_0")]] [[kernel]] decltype(kv_write<CacheQ4_0>) kv_write<CacheQ4_0>;
-template
-    [[host_name("rope_kv_write_f16")]] [[kernel]] decltype(rope_kv_write<half>) rope_kv_write<half>;
-template [[host_name(
-    "rope_kv_write_f32")]] [[kernel]] decltype(rope_kv_write<float>) rope_kv_write<float>;
-template [[host_name("rope_kv_write_q8_0")]] [[kernel]] decltype(
-    rope_kv_write<CacheQ8_0>) rope_kv_write<CacheQ8_0>;
-template [[host_name("rope_kv_write_q4_0")]] [[kernel]] decltype(
-    rope_kv_write<CacheQ4_0>) rope_kv_write<CacheQ4_0>;
+template [[host_name("kv_rotate_f16")]] [[kernel]] decltype(
+    kv_rotate<half>) kv_rotate<half>;
+template [[host_name("kv_rotate_f32")]] [[kernel]] decltype(
+    kv_rotate<float>) kv_rotate<float>;
+template [[host_name("kv_rotate_q8_0")]] [[kernel]] decltype(
+    kv_rotate<CacheQ8_0>) kv_rotate<CacheQ8_0>;
+
+#define AKUNU_KV_WRITE(name, Keys, Values) \
+  template [[host_name("kv_write_" #name)]] [[kernel]] decltype( \
+      kv_write<Keys, Values>) kv_write<Keys, Values>; \
+  template [[host_name("rope_kv_write_" #name)]] [[kernel]] decltype( \
+      rope_kv_write<Keys, Values>) rope_kv_write<Keys, Values>;
+AKUNU_KV_WRITE(f16, half, half)
+AKUNU_KV_WRITE(f32, float, float)
+AKUNU_KV_WRITE(q8_0, CacheQ8_0, CacheQ8_0)
+AKUNU_KV_WRITE(q4_0, CacheQ8_0, CacheQ4_0)

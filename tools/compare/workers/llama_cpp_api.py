@@ -50,6 +50,8 @@ def new_context(model: Any, n: int, *, kv_type: str, threads: int) -> Any:
     params.n_ctx = params.n_batch = params.n_ubatch = n
     params.n_threads = params.n_threads_batch = threads
     params.type_k = params.type_v = getattr(api, f"GGML_TYPE_{kv_type.upper()}")
+    if kv_type == "q4_0":
+        params.type_k = api.GGML_TYPE_Q8_0  # as akunu's "q4_0" has it
     if kv_type == "f32":
         # Flash attention rounds keys and values to F16 even where the cache has F32.
         params.flash_attn_type = api.LLAMA_FLASH_ATTN_TYPE_DISABLED
