@@ -72,7 +72,7 @@ def _ordered(names: Iterable[str], first: tuple[str, ...]) -> list[str]:
 
 def _table(errors: Errors) -> Iterator[str]:
     from_first = (
-        *("llama", "qwen2", "qwen3", "phi3", "gemma", "gemma2", "gemma3", "gemma4"),
+        *("llama", "qwen2", "qwen3", "phi3", "gemma", "gemma2", "gemma3", "gemma3n", "gemma4"),
         *("mistral3", "granite"),
         *("smollm3", "olmo2", "glm4", "ernie4_5", "seed_oss", "hunyuan-dense", "exaone4"),
         *("starcoder2", "command-r", "cohere2", "deepseek2", "minicpm3", "lfm2"),

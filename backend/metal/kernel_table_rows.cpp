@@ -1,6 +1,6 @@
 // The kernels that are no matmul and no attention: element-wise ones, norms, RoPE, and those at the
 // beginning and the end of a step. Each is in the file of its name in kernels/: embed.metal, elementwise.metal,
-// norm.metal, encoder.metal, experts.metal, adapter.metal, rope.metal, sample.metal, speech.metal, latent.metal, convolution.metal, logprobs.metal and
+// norm.metal, encoder.metal, experts.metal, adapter.metal, rope.metal, sample.metal, speech.metal, latent.metal, convolution.metal, streams.metal, logprobs.metal and
 // advance.metal.
 #include <algorithm>
 #include <bit>
@@ -45,10 +45,25 @@ Kernel per_head(std::string function, Columns heads) {
   });
 }
 
+uint32_t row_length(const MatchRmsParams& params) { return params.dim; }
+uint32_t row_length(const SparsifyParams& params) { return params.n; }
+uint32_t row_length(const StreamsParams& params) { return params.dim; }
+
 // A threadgroup per row.
 Grid norm_grid(const Scope& scope) {
   const uint32_t threads = std::clamp(
       round_up(divide_up(scope.get<NormParams>().dim, 4), kSimdWidth), kSimdWidth, kMaxNormThreads);
+  return {.threadgroups = {scope.n_rows, 1, 1},
+          .threads = {threads, 1, 1},
+          .threadgroup_bytes = {round_up(4 * (threads / kSimdWidth), 16)}};
+}
+
+// Likewise.
+template <class Params>
+Grid streams_grid(const Scope& scope) {
+  const uint32_t threads =
+      std::clamp(round_up(divide_up(row_length(scope.get<Params>()), 4), kSimdWidth), kSimdWidth,
+                 kMaxNormThreads);
   return {.threadgroups = {scope.n_rows, 1, 1},
           .threads = {threads, 1, 1},
           .threadgroup_bytes = {round_up(4 * (threads / kSimdWidth), 16)}};
@@ -154,7 +169,9 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
       });
     }
     case Operation::add:
-      return per_number("add", [](const Scope& s) { return s.get<AddParams>().n; });
+      return per_number("add", [](const Scope& s) {
+        return s.get<AddParams>().n * std::max(s.get<AddParams>().n_times, 1u);
+      });
     case Operation::gated_activation:
       return per_number("gated_activation",
                         [](const Scope& s) { return s.get<GatedActivationParams>().n; });
@@ -260,6 +277,14 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
       if (request.cache != Format::f32) return std::nullopt;
       return per_number("short_convolution",
                         [](const Scope& s) { return s.get<ShortConvolutionParams>().dim; });
+    case Operation::match_rms:
+      return one_launch("match_rms", streams_grid<MatchRmsParams>);
+    case Operation::sparsify:
+      return one_launch("sparsify", streams_grid<SparsifyParams>);
+    case Operation::predict_streams:
+      return one_launch("predict_streams", streams_grid<StreamsParams>);
+    case Operation::correct_streams:
+      return one_launch("correct_streams", streams_grid<StreamsParams>);
     case Operation::transcription_rules:
       return one_launch("transcription_rules", vocabulary_grid<TranscriptionRulesParams>);
     case Operation::sample: {

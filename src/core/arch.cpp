@@ -17,6 +17,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/kernel_params.h"
 
 namespace akunu {
 namespace {
@@ -422,6 +423,25 @@ ArchDescriptor gemma4(const ModelConfig& config) {
   return arch;
 }
 
+// Gemma 3n (2025): Gemma 4's layers of one length of heads, in a residual of several streams, with a
+// branch beside attention and gates of which only the largest numbers count.
+ArchDescriptor gemma3n(const ModelConfig& config) {
+  ArchDescriptor arch = gemma3(config);
+  give_soft_caps(arch, config, 0.0f, 30.0f);
+  arch.per_layer_dim = config.per_layer_dim;
+  arch.streams = ResidualStreams{
+      .n = config.n_streams, .active = config.active_stream, .is_scaled = config.scales_streams};
+  for (size_t i = 0; i < arch.layers.size(); ++i) {
+    LayerDescriptor& layer = arch.layers[i];
+    layer.attention_scale = 1;
+    layer.value_norms = true;
+    layer.has_branch = true;
+    layer.gate_cut = config.layers[i].gate_cut;
+  }
+  share_keys(arch, config.n_shared_kv_layers);
+  return arch;
+}
+
 // DeepSeek-V2 (2024), V3 and what has their shape: multi-head latent attention in llama's frame. The
 // scale of attention is that of a head before its keys are compressed, times what YaRN adds.
 ArchDescriptor deepseek2(const ModelConfig& config) {
@@ -577,6 +597,9 @@ constexpr std::array kFamilies{
     Family{"gemma", gemma, {}},
     Family{"gemma2", gemma2, kLaterGemma},
     Family{"gemma3", gemma3, kLaterGemma},
+    Family{"gemma3n",
+           gemma3n,
+           {.windows = true, .soft_caps = true, .layer_shapes = true, .streams = true}},
     Family{"gemma4",
            gemma4,
            {.windows = true, .soft_caps = true, .experts = true, .layer_shapes = true}},
@@ -676,6 +699,19 @@ void check_experts(const Experts& experts, uint32_t dim) {
   require_positive(experts.scale, "factor on the weights of experts");
 }
 
+void check_streams(const ModelConfig& config) {
+  require(config.per_layer_dim, "length of embeddings for each layer", config);
+  if (config.n_streams < 2 || config.n_streams > kMaxStreams)
+    throw UnsupportedModelError("the residual has " + std::to_string(config.n_streams) +
+                                " streams; akunu has 2 to " + std::to_string(kMaxStreams));
+  if (config.active_stream >= config.n_streams)
+    throw ModelFormatError("layers compute stream " + std::to_string(config.active_stream) +
+                           " of the residual, which has " + std::to_string(config.n_streams));
+  for (const LayerConfig& layer : config.layers)
+    if (layer.gate_cut && !std::isfinite(*layer.gate_cut))
+      throw ModelFormatError("what a gate is cut at is no finite number");
+}
+
 }  // namespace
 
 const FamilyTraits* find_family(std::string_view architecture) {
@@ -711,6 +747,7 @@ ArchDescriptor describe(const ModelConfig& config) {
   if (config.layers.size() * uint64_t{config.per_layer_dim} >= kMostPerLayer)
     throw ModelFormatError("embeddings of " + std::to_string(config.per_layer_dim) +
                            " numbers for each layer are beyond what any model has");
+  if (family->traits.streams) check_streams(config);
   require_positive(config.norm_epsilon, "norm epsilon");
   require_positive(config.rope_theta, "rotary base");
   require_positive(config.rope_linear_factor, "rotary scaling factor");

@@ -25,12 +25,13 @@ struct LayerConfig {
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t ffn_dim = 0;
-  uint32_t rope_dim = 0;         // leading dimensions of a head that rotate; 0: the model's
-  bool values_are_keys = false;  // it has no weights of values
-  std::optional<bool> windowed;  // whether it sees `ModelConfig::window` positions only
-  std::optional<bool> rotates;   // whether its Q and K have rotary positions
-  bool convolves = false;        // it has a short convolution instead of attention
-  bool recurs = false;           // it is recurrent, instead of attention
+  uint32_t rope_dim = 0;               // leading dimensions of a head that rotate; 0: the model's
+  bool values_are_keys = false;        // it has no weights of values
+  std::optional<bool> windowed;        // whether it sees `ModelConfig::window` positions only
+  std::optional<bool> rotates;         // whether its Q and K have rotary positions
+  bool convolves = false;              // it has a short convolution instead of attention
+  bool recurs = false;                 // it is recurrent, instead of attention
+  std::optional<float> gate_cut = {};  // as in LayerDescriptor
 };
 
 // How the rows of a text become one vector.
@@ -85,8 +86,12 @@ struct ModelConfig {
   ExpertConfig experts;
   uint32_t n_shared_kv_layers = 0;  // the last ones, which read the keys and values of others
   uint32_t per_layer_dim = 0;       // numbers that each layer has of its own of a token; 0: none
-  uint32_t window = 0;              // positions that a row of a windowed layer sees
-  uint32_t rope_dim = 0;            // leading dimensions of a head that rotate
+  // The residual's streams, as in ResidualStreams; 0: it is one.
+  uint32_t n_streams = 0;
+  uint32_t active_stream = 0;
+  bool scales_streams = true;
+  uint32_t window = 0;    // positions that a row of a windowed layer sees
+  uint32_t rope_dim = 0;  // leading dimensions of a head that rotate
   float rope_theta = 0;
   float rope_theta_windowed = 0;       // of windowed layers, where it is another
   float rope_linear_factor = 1;        // positions are divided by it
@@ -193,6 +198,16 @@ struct Experts {
   float alpha = 0;
 };
 
+// Alternating updates (AltUp, Baykal et al., 2023): the residual is several rows side by side. Before a
+// layer all of them are predicted, from each other; the layer computes one; what it changed corrects all.
+// How much, a router says, of the row at hand.
+struct ResidualStreams {
+  uint32_t n = 0;
+  uint32_t active = 0;  // the one that layers compute
+  bool is_scaled =
+      true;  // what a layer's own embedding is multiplied with, by numbers of the layer
+};
+
 struct LayerDescriptor {
   Mixer mixer = Mixer::attention;
   uint32_t n_heads = 0;
@@ -226,6 +241,11 @@ struct LayerDescriptor {
   FeedForward feed_forward = FeedForward::gated;
   Activation activation = Activation::silu;
   uint32_t ffn_dim = 0;
+  // Of a gate's row counts what is above its mean by so many standard deviations, less that.
+  std::optional<float> gate_cut;
+  // Beside attention a branch of few numbers (LAuReL, Menghani et al., 2024), of the same normed input x:
+  // x + norm(right(left(x))). The residual with both is multiplied by the root of a half.
+  bool has_branch = false;
   std::optional<Latent> latent;
   std::optional<ShortConvolution> convolution;  // where the mixer is one
   std::optional<RecurrentState> state;          // where the mixer is recurrent
@@ -290,6 +310,7 @@ struct ArchDescriptor {
   std::array<Activation, 2> dense_activations{Activation::none, Activation::none};
   float logit_soft_cap = 0;  // 0: none
   std::vector<LayerDescriptor> layers;
+  std::optional<ResidualStreams> streams;
   std::optional<AudioEncoder> audio;  // its texts are what is said in a window of speech
 };
 
@@ -319,6 +340,7 @@ struct FamilyTraits {
   bool layer_shapes = false;
   bool convolves = false;  // layers may have a short convolution instead of attention
   bool recurs = false;     // layers may have the gated delta rule instead
+  bool streams = false;    // the residual is several streams, gates may be cut
 };
 
 const FamilyTraits* find_family(std::string_view architecture);  // null: not here

@@ -59,7 +59,8 @@ class ExpertBuilder {
     emitter_.emit(Operation::expert_combine, label("experts combine"), {outputs, routes, combined},
                   ExpertCombineParams{dim_, n_chosen, {}});
     if (experts_.shared_dim > 0)
-      emitter_.emit(Operation::add, label("shared add"), {combined, shared()}, AddParams{dim_, {}});
+      emitter_.emit(Operation::add, label("shared add"), {combined, shared()},
+                    AddParams{dim_, 0, {}});
     return combined;
   }
 

@@ -19,6 +19,7 @@
 #include "core/kernel_params.h"
 #include "core/latent_layer.h"
 #include "core/pooled_output.h"
+#include "core/residual_streams.h"
 
 namespace akunu {
 namespace {
@@ -74,6 +75,10 @@ class Builder : Emitter {
     query_angles_.clear();
     embed();
     if (arch_.per_layer_dim > 0) embed_per_layer();
+    if (arch_.streams) {
+      streams_ = emit_streams(*this, residual_);
+      residual_ = rows("active stream", arch_.dim);
+    }
     angles();
     for (uint32_t i = 0; i < arch_.layers.size(); ++i)
       layer({i, arch_.layers[i], "layers." + std::to_string(i) + ".",
@@ -120,7 +125,7 @@ class Builder : Emitter {
     matmul(name, unfolded, name + ".weight", arch_.dim, k, out);
     bias_if_present(name + " bias", out, name + ".bias", arch_.dim);
     emit(Operation::activate, name + " activation", {out, activated},
-         ActivateParams{arch_.dim, kActivationGelu, {}});
+         ActivateParams{arch_.dim, kActivationGelu, 0, 0});
     return activated;
   }
 
@@ -152,7 +157,7 @@ class Builder : Emitter {
     if (is_new) {
       found->second = activation("encoded", kind, arch_.dim);
       emit(Operation::activate, "encoded activation", {forward_.encoded, found->second},
-           ActivateParams{arch_.dim, kActivationNone, {}});
+           ActivateParams{arch_.dim, kActivationNone, 0, 0});
     }
     return found->second;
   }
@@ -180,9 +185,10 @@ class Builder : Emitter {
   void embed() {
     const bool has_norm = find("embedding_norm.weight") != nullptr;
     const ValueId embedded = has_norm ? rows("sum", arch_.dim) : residual_;
-    emit(Operation::embed, "embedding",
-         {tokens_, weight("token_embedding.weight", arch_.vocab_size, arch_.dim), embedded},
-         EmbedParams{arch_.dim, arch_.vocab_size, memory_.log_stride, arch_.embedding_scale});
+    emit(
+        Operation::embed, "embedding",
+        {tokens_, weight("token_embedding.weight", arch_.vocab_size, arch_.dim), embedded},
+        EmbedParams{arch_.dim, arch_.vocab_size, memory_.log_stride, arch_.embedding_scale, 0, {}});
     add_embedding_if_present("position embedding", embedded, "position_embedding.weight",
                              kIndexPosition, arch_.context_length + arch_.position_offset);
     add_embedding_if_present("token types", embedded, "token_types.weight", kIndexTokenType, 1);
@@ -196,9 +202,15 @@ class Builder : Emitter {
     const uint32_t dim = arch_.per_layer_dim, n = n_layers * dim;
     const float growth = std::sqrt(static_cast<float>(dim));
     const ValueId of_token = rows("per-layer embedding", n);
-    emit(Operation::embed, "per-layer embedding",
-         {tokens_, weight("per_layer_embedding.weight", arch_.vocab_size, n), of_token},
-         EmbedParams{n, arch_.vocab_size, memory_.log_stride, growth});
+    // A vocabulary may end with tokens that stand for parts of images and sounds, and have no row.
+    const std::string table = "per_layer_embedding.weight";
+    const Weight* const stored = find(table);
+    const uint32_t n_rows =
+        stored == nullptr || stored->rows > arch_.vocab_size || stored->rows == 0
+            ? arch_.vocab_size
+            : static_cast<uint32_t>(stored->rows);
+    emit(Operation::embed, "per-layer embedding", {tokens_, weight(table, n_rows, n), of_token},
+         EmbedParams{n, arch_.vocab_size, memory_.log_stride, growth, n_rows, {}});
     const std::string name = "per_layer_projection", label = "per-layer projection";
     const ValueId input =
         plain_residual_as(kind_for(name + ".weight", n, arch_.dim), label + " input");
@@ -208,7 +220,7 @@ class Builder : Emitter {
          ScaleParams{n, 1 / std::sqrt(static_cast<float>(arch_.dim)), {}});
     emit(Operation::head_norm, "per-layer norm", {per_layer_, vector("per_layer_norm.weight", dim)},
          HeadNormParams{n_layers, dim, arch_.norm_epsilon, 0});
-    emit(Operation::add, "per-layer add", {per_layer_, of_token}, AddParams{n, {}});
+    emit(Operation::add, "per-layer add", {per_layer_, of_token}, AddParams{n, 0, {}});
     emit(Operation::scale, "per-layer scale", {per_layer_}, ScaleParams{n, std::sqrt(0.5f), {}});
   }
 
@@ -282,21 +294,38 @@ class Builder : Emitter {
       add_to_residual(layer, "down", fed, "ffn_post_norm", "layer_output_norm");
       return;
     }
-    if (layer.is.convolution)
+    const StreamsOfLayer of_streams{layer.name + "streams.", layer.label};
+    if (arch_.streams) emit_prediction(*this, streams_, of_streams, residual_);
+    if (layer.is.convolution) {
       add_to_residual(layer, "convolution output", convolution(layer, *layer.is.convolution),
                       "attention_post_norm", "attention_output_norm");
-    else
-      add_to_residual(layer, "attention output", attention(layer), "attention_post_norm",
+    } else {
+      const ValueId attended = attention(layer);
+      const ValueId beside = layer.is.has_branch ? branch(layer) : kNoValue;
+      add_to_residual(layer, "attention output", attended, "attention_post_norm",
                       "attention_output_norm");
+      if (layer.is.has_branch) add_branch(layer, beside);
+    }
     if (arch_.audio && !layer.is_of_encoder)
       add_to_residual(layer, "cross output", cross_attention(layer), "cross_post_norm",
                       "cross_output_norm");
     add_to_residual(layer, "down", feed_forward(layer), "ffn_post_norm", "layer_output_norm");
-    if (arch_.per_layer_dim > 0)
-      add_to_residual(layer, "per-layer output", per_layer(layer), "per_layer_post_norm", "");
+    if (arch_.streams) emit_correction(*this, streams_, of_streams, residual_);
+    if (arch_.per_layer_dim > 0) add_per_layer(layer);
     if (layer.is.output_scale != 1)
       emit(Operation::scale, layer.label + "output scale", {residual_},
            ScaleParams{arch_.dim, layer.is.output_scale, {}});
+  }
+
+  // To the residual; where that is several streams, to all but the first.
+  void add_per_layer(const Layer& layer) {
+    const char* const norm_name = "per_layer_post_norm";
+    if (!arch_.streams)
+      return add_to_residual(layer, "per-layer output", per_layer(layer), norm_name, "");
+    const ValueId normed = rows("post-normed", arch_.dim);
+    norm(layer.label + "per-layer output norm", per_layer(layer), layer.name + norm_name, normed);
+    emit(Operation::add, layer.label + "per-layer output add", {streams_.others, normed},
+         AddParams{arch_.dim, arch_.streams->n - 1, {}});
   }
 
   // The residual, through a gate, times what this layer has of the token.
@@ -317,6 +346,42 @@ class Builder : Emitter {
     return project(layer, "per-layer output", hidden, "per_layer.output", dim);
   }
 
+  // right(left(x)) of x, which attention reads, too; x itself stays in inputs_ as floats.
+  ValueId branch(const Layer& layer) {
+    const std::string name = layer.name + "branch.", label = layer.label + "branch ";
+    const Weight* const left = find(name + "left.weight");
+    if (left == nullptr) throw ModelFormatError("tensor " + name + "left.weight is missing");
+    const auto rank = static_cast<uint32_t>(left->rows);
+    const ActivationKind kind = kind_for(name + "left.weight", rank, arch_.dim);
+    for (const ActivationKind wanted : {kind, ActivationKind::f32})
+      if (!inputs_.contains(wanted))
+        inputs_[wanted] = norm_of_residual(layer, "branch input norm", "attention_norm", wanted);
+    const ValueId low = rows("branch low", rank), high = rows("branch high", arch_.dim);
+    matmul(label + "left", inputs_.at(kind), name + "left.weight", rank, arch_.dim, low);
+    adapt_if_wanted(label + "left", inputs_.at(kind), name + "left", rank, arch_.dim, low);
+    const ActivationKind low_kind = kind_for(name + "right.weight", arch_.dim, rank);
+    const ValueId input =
+        low_kind == ActivationKind::f32 ? low : activation("branch", low_kind, rank);
+    if (input != low)
+      emit(Operation::activate, label + "input", {low, input},
+           ActivateParams{rank, kActivationNone, 0, 0});
+    matmul(label + "right", input, name + "right.weight", arch_.dim, rank, high);
+    adapt_if_wanted(label + "right", input, name + "right", arch_.dim, rank, high);
+    return high;
+  }
+
+  // residual = (residual + x + norm(what the branch made of x)) / the root of 2
+  void add_branch(const Layer& layer, ValueId made) {
+    const ValueId normed = rows("post-normed", arch_.dim);
+    emit(Operation::add, layer.label + "branch input add",
+         {residual_, inputs_.at(ActivationKind::f32)}, AddParams{arch_.dim, 0, {}});
+    norm(layer.label + "branch norm", made, layer.name + "branch.post_norm", normed);
+    emit(Operation::add, layer.label + "branch add", {residual_, normed},
+         AddParams{arch_.dim, 0, {}});
+    emit(Operation::scale, layer.label + "branch scale", {residual_},
+         ScaleParams{arch_.dim, std::sqrt(0.5f), {}});
+  }
+
   ValueId attention(const Layer& layer) {
     const LayerDescriptor& is = layer.is;
     if (is.latent) return latent_attention(layer, *is.latent);
@@ -333,7 +398,7 @@ class Builder : Emitter {
     project_normed(layer, "attention norm", "attention_norm", "attention.", parts);
     if (has_own && is.values_are_keys)
       emit(Operation::activate, layer.label + "v", {key, value},
-           ActivateParams{kv_dim, kActivationNone, {}});
+           ActivateParams{kv_dim, kActivationNone, 0, 0});
     if (has_own && is.value_norms)
       emit(Operation::head_norm, layer.label + "v norm", {value, bound("ones", memory_.ones)},
            HeadNormParams{is.n_kv_heads, is.head_dim, arch_.norm_epsilon, 0});
@@ -498,7 +563,8 @@ class Builder : Emitter {
     const ValueId of_experts = rows("experts normed", arch_.dim);
     norm(layer.label + "experts post norm", mixture(layer), layer.name + "experts_post_norm",
          of_experts);
-    emit(Operation::add, layer.label + "dense add", {of_all, of_experts}, AddParams{arch_.dim, {}});
+    emit(Operation::add, layer.label + "dense add", {of_all, of_experts},
+         AddParams{arch_.dim, 0, {}});
     return of_all;
   }
 
@@ -516,12 +582,15 @@ class Builder : Emitter {
     const ValueId hidden =
         activation("hidden", kind_for(layer.name + "ffn.down.weight", arch_.dim, dim), dim);
     const uint32_t function = number_of(layer.is.activation);
+    if (is_gated && layer.is.gate_cut)
+      emit(Operation::sparsify, layer.label + "gate cut", {gate},
+           SparsifyParams{dim, *layer.is.gate_cut, {}});
     if (is_gated)
       emit(Operation::gated_activation, layer.label + "activation", {gate, up, hidden},
            GatedActivationParams{dim, function, 0, 0});
     else
       emit(Operation::activate, layer.label + "activation", {up, hidden},
-           ActivateParams{dim, function, {}});
+           ActivateParams{dim, function, 0, 0});
     return project(layer, "down", hidden, "ffn.down", dim);
   }
 
@@ -614,7 +683,7 @@ class Builder : Emitter {
     if (kind == ActivationKind::f32) return residual_;
     const ValueId plain = activation("normed", kind, arch_.dim);
     emit(Operation::activate, label, {residual_, plain},
-         ActivateParams{arch_.dim, kActivationNone, {}});
+         ActivateParams{arch_.dim, kActivationNone, 0, 0});
     return plain;
   }
 
@@ -637,7 +706,7 @@ class Builder : Emitter {
                        const std::string& norm_name, const std::string& sum_norm_name) {
     if (arch_.norm_place == NormPlace::after_sum) {
       emit(Operation::add, layer.label + label + " add", {made, residual_},
-           AddParams{arch_.dim, {}});
+           AddParams{arch_.dim, 0, {}});
       norm_sum(layer.label + label + " norm", made, layer.name + sum_norm_name);
       return;
     }
@@ -649,7 +718,8 @@ class Builder : Emitter {
     if (arch_.residual_scale != 1)
       emit(Operation::scale, layer.label + label + " scale", {made},
            ScaleParams{arch_.dim, arch_.residual_scale, {}});
-    emit(Operation::add, layer.label + label + " add", {residual_, made}, AddParams{arch_.dim, {}});
+    emit(Operation::add, layer.label + label + " add", {residual_, made},
+         AddParams{arch_.dim, 0, {}});
   }
 
   // The normed heads: `data` itself, or where one norm is of all of them another value.
@@ -692,10 +762,13 @@ class Builder : Emitter {
     const std::string name = tied ? "token_embedding.weight" : "output.weight";
     // Few rows want logits, also in a prompt: so the head is that of RowClass::few for every class.
     const ActivationKind kind = kind_for(name, arch_.vocab_size, arch_.dim, RowClass::few);
-    const ValueId gathered = rows("head residual", arch_.dim, Extent::head_rows);
+    const ValueId gathered = arch_.streams ? emit_mean_of_streams(*this, streams_)
+                                           : rows("head residual", arch_.dim, Extent::head_rows);
     const ValueId normed = activation("head normed", kind, arch_.dim, Extent::head_rows);
     forward_.logits_value = rows("logits", arch_.vocab_size, Extent::head_rows);
-    emit(Operation::gather_head, "head gather", {residual_, gathered}, GatherParams{arch_.dim, {}});
+    if (!arch_.streams)
+      emit(Operation::gather_head, "head gather", {residual_, gathered},
+           GatherParams{arch_.dim, {}});
     norm("head norm", gathered, "output_norm", normed, Extent::head_rows);
     matmul("logits", normed, name, arch_.vocab_size, arch_.dim, forward_.logits_value,
            Extent::head_rows);
@@ -734,6 +807,7 @@ class Builder : Emitter {
   std::vector<ValueId> query_angles_;  // the same, unless queries grow
   ValueId tokens_ = kNoValue;
   ValueId residual_ = kNoValue;
+  StreamValues streams_;  // where the residual is several; a layer's is a copy of the active one
   ValueId per_layer_ = kNoValue;  // what each layer has of a token, one behind the other
   std::map<ActivationKind, ValueId> inputs_;  // of the matmuls that read the residual
   std::map<ActivationKind, ValueId> encoded_;

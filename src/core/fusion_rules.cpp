@@ -42,6 +42,7 @@ bool merge_bias(std::span<const Node> nodes, Node& fused) {
 bool merge_add(std::span<const Node> nodes, Node& fused) {
   const Node& made = nodes[0];
   const Node& add = nodes[1];
+  if (add.get<AddParams>().n_times > 1) return false;
   // Not to itself, nor to what it is made of.
   if (add.operands[0] == made.operands[2] || add.operands[0] == made.operands[0]) return false;
   fused.operands[0] = made.operands[0];

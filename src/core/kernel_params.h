@@ -16,6 +16,8 @@ struct EmbedParams {
   uint32_t vocab_size;
   uint32_t log_stride;  // positions per sequence in the token log
   float scale;          // 1 for most models
+  uint32_t n_rows;      // of the table; a token behind them has the first row. 0: vocab_size
+  uint32_t padding[3];
 };
 
 struct NormParams {
@@ -179,8 +181,9 @@ struct GatedActivationParams {
 
 struct ActivateParams {
   uint32_t n;
-  uint32_t activation;  // kActivation...
-  uint32_t padding[2];
+  uint32_t activation;    // kActivation...
+  uint32_t input_first;   // the number of a row of the input that becomes the first
+  uint32_t input_stride;  // numbers of a row of the input; 0: n
 };
 
 AKUNU_CONSTANT uint32_t kIndexPosition = 0;
@@ -366,7 +369,9 @@ struct HadamardParams {
 
 struct AddParams {
   uint32_t n;
-  uint32_t padding[3];
+  uint32_t
+      n_times;  // a row of data is as many runs of n numbers, each of which gets all of it; 0: one
+  uint32_t padding[2];
 };
 
 struct GatherParams {
@@ -428,6 +433,31 @@ struct SplitHeadsParams {
   uint32_t n_heads;
   uint32_t head_dim;
   uint32_t padding[2];
+};
+
+// The input, as large on average as a row that it is like, at a place of a row of the result.
+struct MatchRmsParams {
+  uint32_t dim;
+  uint32_t out_first;
+  uint32_t out_stride;  // numbers of a row of the result
+  float least;          // the mean square of the input counts as this at least
+};
+
+// What is above mean + deviations * standard deviation of its row stays, less that.
+struct SparsifyParams {
+  uint32_t n;
+  float deviations;
+  uint32_t padding[2];
+};
+
+// Alternating updates: a layer computes one of several streams of a row, and predicts and corrects all.
+AKUNU_CONSTANT uint32_t kMaxStreams = 4;
+
+struct StreamsParams {
+  uint32_t dim;
+  uint32_t n_streams;  // 2 to kMaxStreams
+  uint32_t active;     // the one that the layer computes
+  float epsilon;       // of the router's norm
 };
 
 struct SampleParams {

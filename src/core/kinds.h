@@ -51,6 +51,10 @@ enum class Operation : uint8_t {
   kv_rotate,
   hadamard,
   short_convolution,
+  match_rms,
+  sparsify,
+  predict_streams,
+  correct_streams,
   // Fused; each equals its nodes in core/fusion_rules.cpp.
   matmul_group,
   matmul_add,

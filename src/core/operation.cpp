@@ -118,6 +118,21 @@ constexpr Operands<4> kShortConvolution{{{"input", rows, in},
                                          {"weight", vector, in},
                                          {"cache", cache, inout},
                                          {"out", activation, out}}};
+constexpr Operands<3> kMatchRms{{{"input", rows, in}, {"like", rows, in}, {"out", rows, inout}}};
+constexpr Operands<1> kSparsify{{{"data", rows, inout}}};
+constexpr Operands<6> kPredictStreams{{{"stream", rows, inout},
+                                       {"others", rows, inout},
+                                       {"norm", vector, in},
+                                       {"router", vector, in},
+                                       {"coefficients", vector, in},
+                                       {"active", rows, out}}};
+constexpr Operands<7> kCorrectStreams{{{"stream", rows, inout},
+                                       {"others", rows, inout},
+                                       {"norm", vector, in},
+                                       {"router", vector, in},
+                                       {"coefficients", vector, in},
+                                       {"scale", vector, in, true},
+                                       {"data", rows, inout}}};
 constexpr Operands<3> kMatmulAdd{
     {{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};
 // What rotates heads and writes the cache.
@@ -223,6 +238,10 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"kv_rotate", kKvRotate, sizeof(KvRotateParams)},
     {"hadamard", kHadamard, sizeof(HadamardParams)},
     {"short_convolution", kShortConvolution, sizeof(ShortConvolutionParams)},
+    {"match_rms", kMatchRms, sizeof(MatchRmsParams)},
+    {"sparsify", kSparsify, sizeof(SparsifyParams)},
+    {"predict_streams", kPredictStreams, sizeof(StreamsParams)},
+    {"correct_streams", kCorrectStreams, sizeof(StreamsParams)},
     {"matmul_group", kMatmulGroup, sizeof(MatmulGroupParams)},
     {"matmul_add", kMatmulAdd, sizeof(MatmulParams)},
     {"rope_kv_write", kRopeKvWrite, sizeof(RopeKvWriteParams)},

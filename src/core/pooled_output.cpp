@@ -26,7 +26,7 @@ ValueId with_activation(Emitter& emitter, const Output& output, ActivationKind k
   const ValueId result =
       emitter.activation(output.label + " activated", kind, output.width, Extent::head_rows);
   emitter.emit(Operation::activate, output.label + " activation", {output.value, result},
-               ActivateParams{output.width, number_of(output.activation), {}}, Extent::head_rows);
+               ActivateParams{output.width, number_of(output.activation), 0, 0}, Extent::head_rows);
   return result;
 }
 

@@ -80,7 +80,7 @@ Node made_again(const Node& writer, ValueId made, ValueId again, uint32_t k) {
       node.operation = Operation::activate;
       node.operands[0] = made;
       node.operands[1] = again;
-      node.set(ActivateParams{k, kActivationNone, {}});
+      node.set(ActivateParams{k, kActivationNone, 0, 0});
       node.label = "observed sum";
       return node;
     }

@@ -27,7 +27,7 @@ bool describe_structs() {
   PYBIND11_NUMPY_DTYPE(SequenceRecord, version, choice, sampling, n_stop_ids, biases, dry_breakers,
                        n_prompt, n_logprobs, rules, stop_ids);
   PYBIND11_NUMPY_DTYPE(TokenLogprobs, chosen, tokens, logprobs);
-  PYBIND11_NUMPY_DTYPE(EmbedParams, dim, vocab_size, log_stride, scale);
+  PYBIND11_NUMPY_DTYPE(EmbedParams, dim, vocab_size, log_stride, scale, n_rows);
   PYBIND11_NUMPY_DTYPE(RopeAnglesParams, n_pairs, growth, growth_length, factor);
   PYBIND11_NUMPY_DTYPE(NormParams, dim, epsilon);
   PYBIND11_NUMPY_DTYPE(MatmulParams, n, k);
@@ -38,7 +38,7 @@ bool describe_structs() {
   PYBIND11_NUMPY_DTYPE(AttentionParams, n_heads, n_kv_heads, head_dim, window, scale, soft_cap,
                        page_table_stride, page_table_base);
   PYBIND11_NUMPY_DTYPE(HadamardParams, n, width);
-  PYBIND11_NUMPY_DTYPE(AddParams, n);
+  PYBIND11_NUMPY_DTYPE(AddParams, n, n_times);
   PYBIND11_NUMPY_DTYPE(GatedActivationParams, n, activation, up_first, up_stride);
   PYBIND11_NUMPY_DTYPE(GatherParams, dim);
   PYBIND11_NUMPY_DTYPE(SoftCapParams, n, cap);
@@ -47,7 +47,7 @@ bool describe_structs() {
   PYBIND11_NUMPY_DTYPE(LogprobsParams, vocab_size, log_stride);
   PYBIND11_NUMPY_DTYPE(AdvanceParams, log_stride);
   PYBIND11_NUMPY_DTYPE(AddEmbeddingParams, dim, n_rows, index, offset);
-  PYBIND11_NUMPY_DTYPE(ActivateParams, n, activation);
+  PYBIND11_NUMPY_DTYPE(ActivateParams, n, activation, input_first, input_stride);
   PYBIND11_NUMPY_DTYPE(SpanAttentionParams, n_heads, n_kv_heads, head_dim, window, scale, causal,
                        alibi_first, alibi_second);
   PYBIND11_NUMPY_DTYPE(PoolParams, dim);
@@ -57,6 +57,9 @@ bool describe_structs() {
   PYBIND11_NUMPY_DTYPE(CrossWeightsParams, n_heads, n_kv_heads, head_dim, n_positions, scale, heads,
                        first, n_out, page_table_stride, page_table_base);
   PYBIND11_NUMPY_DTYPE(TranscriptionRulesParams, vocab_size, log_stride);
+  PYBIND11_NUMPY_DTYPE(MatchRmsParams, dim, out_first, out_stride, least);
+  PYBIND11_NUMPY_DTYPE(SparsifyParams, n, deviations);
+  PYBIND11_NUMPY_DTYPE(StreamsParams, dim, n_streams, active, epsilon);
   PYBIND11_NUMPY_DTYPE(ShortConvolutionParams, dim, width, page_table_stride, page_table_base);
   PYBIND11_NUMPY_DTYPE(LatentWriteParams, rank, n_pairs, style, epsilon, page_table_stride,
                        page_table_base);
@@ -180,6 +183,13 @@ py::object params_dtype(Operation operation) {
       return dtype_of<ExpertCombineParams>();
     case Operation::kv_rotate:
       return dtype_of<KvRotateParams>();
+    case Operation::match_rms:
+      return dtype_of<MatchRmsParams>();
+    case Operation::sparsify:
+      return dtype_of<SparsifyParams>();
+    case Operation::predict_streams:
+    case Operation::correct_streams:
+      return dtype_of<StreamsParams>();
     case Operation::short_convolution:
       return dtype_of<ShortConvolutionParams>();
     case Operation::matmul_group:

@@ -123,6 +123,7 @@ py::list layers_of(const std::vector<LayerDescriptor>& of) {
     } else {
       each["experts"] = py::none();
     }
+    each["gate_cut"] = layer.gate_cut;
     each["convolution_width"] = layer.convolution ? layer.convolution->width : 0;
     each["rotates"] = layer.rope_style != RopeStyle::none;
     each["latent"] = py::none();
@@ -190,6 +191,9 @@ class NativeSource {
     result["has_layer_shapes"] = family.layer_shapes;
     result["n_shared_kv_layers"] = config.n_shared_kv_layers;
     result["per_layer_dim"] = config.per_layer_dim;
+    result["n_streams"] = config.n_streams;
+    result["active_stream"] = config.active_stream;
+    result["scales_streams"] = config.scales_streams;
     result["may_not_rotate"] = family.may_not_rotate;
     const ArchDescriptor described = describe(config), unsaid = usual(config);
     ModelConfig rotating = config;

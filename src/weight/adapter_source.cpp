@@ -20,9 +20,8 @@ namespace {
 constexpr std::string_view kAdapted =
     "akunu adapts the projections of layers: of attention q, k, v and output, of latent attention "
     "also q_a, q_b and kv_a, of short convolutions in_proj and out_proj, of the feed-forward "
-    "network "
-    "gate, up and down, of layers with embeddings of their own per_layer_input_gate and "
-    "per_layer_projection";
+    "network gate, up and down, of layers with embeddings of their own per_layer_input_gate and "
+    "per_layer_projection, of branches beside attention linear_left and linear_right";
 
 // The two matrices of one weight, by the name that the adapter's file has for it.
 struct Pair {
@@ -58,7 +57,8 @@ bool is_projection(std::string_view target) {
   for (const char* ending :
        {".attention.q", ".attention.k", ".attention.v", ".attention.output", ".attention.q_a",
         ".attention.q_b", ".attention.kv_a", ".ffn.gate", ".ffn.up", ".ffn.down", ".per_layer.gate",
-        ".per_layer.output", ".convolution.in", ".convolution.output"})
+        ".per_layer.output", ".convolution.in", ".convolution.output", ".branch.left",
+        ".branch.right"})
     if (target.ends_with(ending)) return true;
   return false;
 }

@@ -38,6 +38,7 @@ class Reader {
     if (family->experts) config.experts = experts();
     config.layers = layers(*family);
     if (family->layer_shapes) read_layer_shapes(config);
+    if (family->streams) read_streams(config);
     if (family->has_audio_encoder && !file_.tensors().empty()) read_audio_encoder(config);
     const uint32_t head_dim = config.layers.empty() ? 0 : config.layers[0].head_dim;
     config.rope_dim = optional("rope.dimension_count").value_or(head_dim);
@@ -525,6 +526,22 @@ class Reader {
           i + config.n_shared_kv_layers < config.layers.size() &&
           file_.find_tensor("blk." + std::to_string(i) + ".attn_v.weight") == nullptr;
     }
+  }
+
+  // Gemma 3n's. Minus infinity stands for gates that are not cut.
+  void read_streams(ModelConfig& config) const {
+    constexpr std::string_view kCuts = "activation_sparsity_scale";
+    config.n_streams = required("altup.num_inputs");
+    config.active_stream = required("altup.active_idx");
+    if (config.n_streams != 4)
+      refuse(key("altup.num_inputs") + " is " + std::to_string(config.n_streams) +
+             "; akunu has 4 in GGUF");
+    const std::optional<std::vector<double>> cuts = file_.get_float_array(key(kCuts));
+    if (!cuts) throw ModelFormatError(path() + ": the key " + key(kCuts) + " is missing");
+    check_length(kCuts, cuts->size(), config.layers.size());
+    for (size_t i = 0; i < cuts->size(); ++i)
+      if ((*cuts)[i] != -std::numeric_limits<double>::infinity())
+        config.layers[i].gate_cut = static_cast<float>((*cuts)[i]);
   }
 
   const GgufFile& file_;

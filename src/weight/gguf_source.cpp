@@ -36,8 +36,8 @@ ModelSource read(const GgufFile& file) {
     if (named.empty())
       throw UnsupportedModelError(whole.label() + " is not one that akunu knows what to do with");
     for (SourceTensor& each : named) {
-      if (is_of_shared_keys(each.name, source.config)) {
-        notes.add(kWhySharedKeys, printable(tensor.name));
+      if (const std::string_view why = why_unused(each.name, source.config); !why.empty()) {
+        notes.add(why, printable(tensor.name));
         continue;
       }
       if (!names.insert(each.name).second)

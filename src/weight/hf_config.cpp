@@ -25,6 +25,7 @@
 #include "weight/hf_families.h"
 #include "weight/hf_latent_config.h"
 #include "weight/hf_layer_shapes.h"
+#include "weight/hf_streams_config.h"
 #include "weight/hf_unread_keys.h"
 #include "weight/hf_whisper_config.h"
 #include "weight/printable.h"
@@ -89,6 +90,10 @@ class HfConfigReader {
       model.rope_style = RopeStyle::halves;
       result.rope_divisors = read_hf_rope_of_shapes(config_, model);
       return result;
+    }
+    if (family_.has_streams) {
+      read_hf_streams(config_, model);
+      model.logit_soft_cap = soft_cap("final_logit_softcapping");
     }
     if (is_later_gemma()) {
       const float scale_dim =
@@ -156,8 +161,9 @@ class HfConfigReader {
       layer.head_dim = config_.needed_count(
           "head_dim", family_.head_dim != 0 ? family_.head_dim : model.dim / layer.n_heads);
     config_.find("intermediate_size");  // of experts, where ffn_key is another
-    layer.ffn_dim = family_.convolves ? read_hf_adjusted_ffn_dim(config_)
-                                      : config_.needed_count(family_.ffn_key);
+    if (!family_.has_streams)           // whose layers may differ
+      layer.ffn_dim = family_.convolves ? read_hf_adjusted_ffn_dim(config_)
+                                        : config_.needed_count(family_.ffn_key);
     model.layers.assign(n_layers, layer);
   }
 
@@ -259,7 +265,8 @@ class HfConfigReader {
       config_.refuse_value("sliding_window", type() + " is known with windows only");
     // Of EXAONE 4 and Cohere 2 windows say which layers have rotary positions, too.
     // Of Gemma 4, how long a head is.
-    const bool say_more = family_.rotates_windows || family_.shapes;
+    // Of Gemma 3n, whose keys a layer reads.
+    const bool say_more = family_.rotates_windows || family_.shapes || family_.has_streams;
     const bool none = window == 0 || (window >= model.context_length && !say_more);
     if (!none) model.window = window;
     for (size_t i = 0; i < model.layers.size(); ++i) {

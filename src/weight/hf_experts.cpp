@@ -57,6 +57,7 @@ std::string with_suffix(std::string_view name) {
       {".experts.down_proj_scales", ".experts.down_proj.scales"},
       {".self_attn.sinks", ".self_attn.sinks.weight"},
       {".layer_scalar", ".layer_scalar.weight"},
+      {".altup.correct_output_scale", ".altup.correct_output_scale.weight"},
       {".router.per_expert_scale", ".router.per_expert_scale.weight"}};
   for (const auto& [ending, whole] : kEndings)
     if (name.ends_with(ending))

@@ -128,8 +128,8 @@ class HfSourceReader {
       if (named.empty())
         throw UnsupportedModelError(whole.label() + " is not one that akunu knows what to do with");
       for (SourceTensor& each : named)
-        if (is_of_shared_keys(each.name, source.config))
-          left_out_.add(kWhySharedKeys, each.name_in_file);
+        if (const std::string_view why = why_unused(each.name, source.config); !why.empty())
+          left_out_.add(why, each.name_in_file);
         else
           source.tensors.push_back(std::move(each));
     };

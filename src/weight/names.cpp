@@ -41,6 +41,20 @@ constexpr NameRule kernel(std::string_view name) {
   return {.name = name, .pieces = {{{"convolution.kernel"}}}, .max_dims = 3, .is_vector = true};
 }
 
+// Matrices of a few rows, which kernels take as vectors.
+constexpr NameRule numbers(std::string_view name, std::string_view canonical) {
+  return {.name = name, .pieces = {{{canonical}}}, .is_vector = true};
+}
+// A matrix for each stream of the residual but the first.
+constexpr NameRule of_streams(std::string_view name, std::string_view first,
+                              std::string_view second, std::string_view third) {
+  return {.name = name,
+          .pieces = {{{first, PieceRows::third},
+                      {second, PieceRows::third},
+                      {third, PieceRows::third}}},
+          .max_dims = 3};
+}
+
 // LFM2's last norm has the name that others' has behind the embedding.
 constexpr std::array kGgufLfm2Model{
     same("token_embd", "token_embedding"),
@@ -61,6 +75,8 @@ constexpr std::array kGgufModel{
     same("per_layer_token_embd", "per_layer_embedding"),
     same("per_layer_model_proj", "per_layer_projection"),
     same("per_layer_proj_norm", "per_layer_norm"),
+    of_streams("altup_proj", "streams.in.0", "streams.in.1", "streams.in.2"),
+    of_streams("altup_unembd_proj", "streams.out.0", "streams.out.1", "streams.out.2"),
     same("token_embd_norm", "embedding_norm"),
     same("cls", "head.dense"),
     same("cls.norm", "head.norm"),
@@ -102,6 +118,14 @@ constexpr std::array kGgufLayer{
     same("proj", "per_layer.output"),
     same("post_norm", "per_layer_post_norm"),
     same("layer_output_scale", "output_scale"),
+    same("laurel_l", "branch.left"),
+    same("laurel_r", "branch.right"),
+    same("laurel_post_norm", "branch.post_norm"),
+    same("altup_router_norm", "streams.router_norm"),
+    numbers("altup_router", "streams.router"),
+    numbers("altup_predict_coef", "streams.predict"),
+    numbers("altup_correct_coef", "streams.correct"),
+    same("altup_correct_scale", "streams.scale"),
     gate_up_stack("ffn_gate_up_exps"),
     same("ffn_gate_inp.scale", "ffn.router_norm"),
     same("ffn_down_exps.scale", "ffn.experts_scale"),
@@ -174,9 +198,11 @@ constexpr std::array kHfProjections{
     same("self_attn.kv_a_proj_with_mqa", "attention.kv_a"),
     same("self_attn.kv_a_layernorm", "attention.kv_a_norm"),
     same("self_attn.kv_b_proj", "attention.kv_b"),
-    // Gemma 4's.
+    // Gemma 3n's and 4's.
     same("per_layer_input_gate", "per_layer.gate"),
     same("per_layer_projection", "per_layer.output"),
+    same("laurel.linear_left", "branch.left"),
+    same("laurel.linear_right", "branch.right"),
     // StarCoder2's.
     same("mlp.c_fc", "ffn.up"),
     same("mlp.c_proj", "ffn.down"),
@@ -291,6 +317,23 @@ constexpr std::array kHfPerLayer{
     same("post_feedforward_layernorm_1", "ffn_dense_post_norm"),
     same("post_feedforward_layernorm_2", "experts_post_norm"),
 };
+// Gemma 3n's.
+constexpr std::array kHfStreams{
+    same("laurel.post_laurel_norm", "branch.post_norm"),
+    same("altup.router_norm", "streams.router_norm"),
+    numbers("altup.modality_router", "streams.router"),
+    numbers("altup.prediction_coefs", "streams.predict"),
+    numbers("altup.correction_coefs", "streams.correct"),
+    same("altup.correct_output_scale", "streams.scale"),
+};
+constexpr std::array kHfStreamsModel{
+    same("altup_projections.0", "streams.in.0"),
+    same("altup_projections.1", "streams.in.1"),
+    same("altup_projections.2", "streams.in.2"),
+    same("altup_unembed_projections.0", "streams.out.0"),
+    same("altup_unembed_projections.1", "streams.out.1"),
+    same("altup_unembed_projections.2", "streams.out.2"),
+};
 constexpr std::array kHfGemma4Model{
     same("embed_tokens", "token_embedding"),
     same("norm", "output_norm"),
@@ -320,6 +363,8 @@ constexpr auto kHfLaterGemmaLayer =
     joined(kHfProjections, kHfHeadNorms<Transform::add_one>, kHfFourNorms<Transform::add_one>);
 constexpr auto kHfGemma4Layer = joined(kHfProjections, kHfHeadNorms<Transform::none>,
                                        kHfFourNorms<Transform::none>, kHfPerLayer);
+constexpr auto kHfGemma3nModel = joined(kHfGemma4Model, kHfStreamsModel);
+constexpr auto kHfGemma3nLayer = joined(kHfGemma4Layer, kHfStreams);
 constexpr auto kHfNormsBehindLayer =
     joined(kHfProjections, kHfHeadNorms<Transform::none>, kHfNormsBehind);
 
@@ -483,6 +528,8 @@ uint64_t rows_of(PieceRows rows, const LayerConfig& layer, uint64_t all) {
     case PieceRows::half:
     case PieceRows::every_second:
       return all / 2;
+    case PieceRows::third:
+      return all / 3;
   }
   __builtin_unreachable();
 }
@@ -523,6 +570,10 @@ uint64_t length_of(const NameRule& rule, const LayerConfig& layer, uint64_t all)
 SourceTensor rows_from(const SourceTensor& tensor, uint64_t first, uint64_t n) {
   SourceTensor result = tensor;
   const uint64_t length = length_of(tensor);
+  if (tensor.n_dims == 3) {
+    result.shape[0] = 1;
+    result.n_dims = 2;
+  }
   (tensor.n_dims == 1 ? result.shape[2] : result.shape[1]) = n;
   for (WeightPart& part : result.parts) {
     const uint64_t each = part.bytes.size() / length;
@@ -589,6 +640,7 @@ const NameRules& hf_names(HfNaming naming, bool classifies) {
   static constexpr NameRules kLaterGemma{"layers.", kHfModel<Transform::add_one>,
                                          kHfLaterGemmaLayer, kHfLeftOut};
   static constexpr NameRules kGemma4{"layers.", kHfGemma4Model, kHfGemma4Layer, kHfLeftOut};
+  static constexpr NameRules kGemma3n{"layers.", kHfGemma3nModel, kHfGemma3nLayer, kHfLeftOut};
   static constexpr NameRules kNormsBehind{"layers.", kHfModel<Transform::none>, kHfNormsBehindLayer,
                                           kHfLeftOut};
   static constexpr NameRules kGptOss{"layers.", kHfModel<Transform::none>, kHfGptOssLayer,
@@ -616,6 +668,8 @@ const NameRules& hf_names(HfNaming naming, bool classifies) {
       return kLaterGemma;
     case HfNaming::gemma4:
       return kGemma4;
+    case HfNaming::gemma3n:
+      return kGemma3n;
     case HfNaming::norms_behind:
       return kNormsBehind;
     case HfNaming::gpt_oss:
@@ -663,6 +717,7 @@ std::string_view hf_embedding(HfNaming naming) {
     case HfNaming::gemma:
     case HfNaming::later_gemma:
     case HfNaming::gemma4:
+    case HfNaming::gemma3n:
     case HfNaming::norms_behind:
     case HfNaming::gpt_oss:
       return "embed_tokens.weight";
@@ -691,12 +746,16 @@ bool is_of_layer_behind(const NameRules& rules, std::string_view name, size_t n_
   return error == std::errc{} && layer >= n_layers;
 }
 
-bool is_of_shared_keys(std::string_view canonical, const ModelConfig& config) {
+std::string_view why_unused(std::string_view canonical, const ModelConfig& config) {
   const std::optional<FileName> parts = take_apart(canonical, "layers.");
-  if (!parts || !parts->layer || *parts->layer + config.n_shared_kv_layers < config.layers.size())
-    return false;
-  return parts->stem == "attention.k" || parts->stem == "attention.v" ||
-         parts->stem == "attention.k_norm";
+  if (!parts || !parts->layer) return {};
+  if (parts->stem == "streams.scale" && !config.scales_streams)
+    return "altup_correct_scale is false";
+  const bool makes_keys = parts->stem == "attention.k" || parts->stem == "attention.v" ||
+                          parts->stem == "attention.k_norm";
+  if (makes_keys && *parts->layer + config.n_shared_kv_layers >= config.layers.size())
+    return "its layer reads the keys and values of an earlier one";
+  return {};
 }
 
 bool is_named(const NameRules& rules, std::string_view name) {

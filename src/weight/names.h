@@ -7,6 +7,8 @@
 //   layers.N.attention_post_norm.weight  layers.N.ffn_post_norm.weight  layers.N.output_scale.weight
 //   per_layer_embedding.weight  per_layer_projection.weight  per_layer_norm.weight
 //   layers.N.per_layer.{gate,output}.weight  layers.N.per_layer_post_norm.weight
+//   streams.{in,out}.{0,1,2}.weight  layers.N.branch.{left,right}.weight  layers.N.branch.post_norm.weight
+//   layers.N.streams.{router_norm,router,predict,correct,scale}.weight, vectors
 //   layers.N.attention.{q_a,q_b,kv_a}.{weight,bias}  layers.N.attention.{q_a_norm,kv_a_norm}.weight
 //   layers.N.attention.kv_b.weight, or {k_b,v_b}.weight, of latent attention
 // with experts, whose weights are stacks of matrices
@@ -50,6 +52,7 @@ enum class PieceRows : uint8_t {
   half,       // of each matrix where a tensor may hold several; copies then
   // Of each such matrix; copies.
   every_second,
+  third,  // of all rows, also those of several matrices
 };
 
 struct Piece {
@@ -106,6 +109,7 @@ enum class HfNaming : uint8_t {
   gemma,         // its norms multiply by 1 + w
   later_gemma,   // Gemma 2 and 3: norms behind attention and the feed-forward network, too
   gemma4,        // the same, whose norms multiply by w
+  gemma3n,       // Gemma 4's, with streams of the residual
   norms_behind,  // OLMo 2 and EXAONE 4: only those
   bert,          // "encoder.layer.", behind "bert." or nothing; RoBERTa's are the same
   nomic_bert,    // of its authors' code
@@ -128,11 +132,10 @@ bool is_of_layer_behind(const NameRules& rules, std::string_view name, size_t n_
 inline constexpr std::string_view kWhyLayerBehind =
     "it guesses tokens further ahead, and akunu makes one at a time";
 
-// Whether a tensor, by its canonical name, makes keys or values of a layer that reads those of
-// another: some files have them for nothing.
-bool is_of_shared_keys(std::string_view canonical, const ModelConfig& config);
-inline constexpr std::string_view kWhySharedKeys =
-    "its layer reads the keys and values of an earlier one";
+// Why a tensor, by its canonical name, is in a file for nothing: it makes keys or values of a layer that
+// reads those of another, or the model's numbers say that it is not used. Empty: it is needed. Ends the
+// sentence as LeftOut's.
+std::string_view why_unused(std::string_view canonical, const ModelConfig& config);
 
 // Whether a tensor of that name has a rule, or may be left out.
 bool is_named(const NameRules& rules, std::string_view name);

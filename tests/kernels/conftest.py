@@ -16,7 +16,7 @@ from akunu.errors import ArgumentError, DeviceError
 def why_missing(target: Target) -> str | None:
     data = np.zeros((1, 1), np.float32)
     try:
-        run("add", [data, data.copy()], pack_params("add", 1), plain_step(1), On(target))
+        run("add", [data, data.copy()], pack_params("add", 1, 0), plain_step(1), On(target))
     except (ArgumentError, DeviceError) as error:
         return str(error)
     return None

@@ -22,7 +22,7 @@ ACTIVATIONS = [
 def activate(target, kind, x, activation, *, threads=1, **part):
     rows, n = x.shape
     out = ref.activation_array(kind, rows, n)
-    params = pack_params("activate", n, activation)
+    params = pack_params("activate", n, activation, 0, 0)
     run("activate", [x, out], params, plain_step(rows), On(target, threads, kind), **part)
     return out
 
@@ -50,6 +50,16 @@ def test_agrees_with_float64(target, rng, kind, activation, n):
     x = (rng.standard_normal((3, n)) * 3).astype(np.float32)
     expected, bound = reference(x, activation)
     ref.assert_activation(kind, activate(target, kind, x, activation), expected, bound)
+
+
+@pytest.mark.parametrize("first", [0, 32, 64])
+def test_the_input_may_be_a_part_of_longer_rows(target, rng, kind, first):
+    wide = rng.standard_normal((3, 160)).astype(np.float32)
+    part = np.ascontiguousarray(wide[:, first : first + 96])
+    out = ref.activation_array(kind, 3, 96)
+    params = pack_params("activate", 96, NONE, first, 160)
+    run("activate", [wide, out], params, plain_step(3), On(target, 2, kind))
+    assert_same_bits(out, activate(target, kind, part, NONE))
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

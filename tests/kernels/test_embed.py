@@ -16,7 +16,7 @@ def embed(target, table, log, step, scale, dim, *, threads=2):
     statuses = run(
         "embed",
         [log, table, out],
-        pack_params("embed", dim, len(table.values), log.shape[1], scale),
+        pack_params("embed", dim, len(table.values), log.shape[1], scale, 0),
         step,
         On(target, threads),
     )
@@ -36,6 +36,22 @@ def test_takes_the_row_of_the_token_at_the_row_s_position(target, rng, format_na
     expected = table.values.astype(np.float32)[tokens] * np.float32(scale)
     assert not statuses
     assert_same_bits(out, expected)
+
+
+@pytest.mark.parametrize("format_name", ["f32", "bf16", "q8_0", "q4_k"])
+def test_a_token_behind_a_table_that_ends_before_the_vocabulary_has_the_first_row(
+    target, rng, format_name
+):
+    dim = 256
+    table = ref.random_weight(format_name, 9, dim, rng)
+    log = np.array([[0, 8, 9, 11, 12]], np.uint32)
+    step = make_step([Run(0, 0, 5)])
+    out = poisoned((5, dim))
+    params = pack_params("embed", dim, 12, log.shape[1], 1.0, 9)
+    statuses = run("embed", [log, table, out], params, step, On(target, 2))
+    assert_same_bits(out[:4], table.values.astype(np.float32)[[0, 8, 0, 0]])
+    assert not out[4].any()
+    assert statuses == {4: (2, 4, 12)}
 
 
 @pytest.mark.parametrize("format_name", ref.BLOCK_FORMATS)

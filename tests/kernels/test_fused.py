@@ -72,7 +72,7 @@ def matmul_add(target: Target, case: tuple, rng: np.random.Generator) -> tuple[O
     on = On(target, 2, kind)
     run("matmul_add", [x.data, weight, data], pack_params("matmul_add", n, k), step, on)
     run("matmul", [x.data, weight, product], pack_params("matmul", n, k), step, on)
-    run("add", [expected, product], pack_params("add", n), step, On(target))
+    run("add", [expected, product], pack_params("add", n, 0), step, On(target))
     return [data], [expected]
 
 
@@ -86,7 +86,7 @@ def norm_add(target: Target, case: tuple, rng: np.random.Generator) -> tuple[Out
     params = pack_params("norm_add", dim, 1e-5)
     run("norm_add", [x, weight, data], params, step, On(target, 2))
     run("rms_norm", [x, weight, normed], params, step, On(target, 1, "f32"))
-    run("add", [expected, normed], pack_params("add", dim), step, On(target))
+    run("add", [expected, normed], pack_params("add", dim, 0), step, On(target))
     return [data], [expected]
 
 

@@ -148,10 +148,8 @@ def test_what_mlx_wrote_is_read_as_mlx_reads_it(target, bits):
     table = ref.Weight(f"mlx{bits}_64", data, np.zeros((1, 64)), np.zeros((1, 64)), GROUP)  # type: ignore[arg-type]
     out = poisoned((1, 64))
     log = np.zeros((1, 1), np.uint32)
-    run(
-        "embed", [log, table, out], pack_params("embed", 64, 1, 1, 1.0), make_step([Run(0, 0, 1)]),
-        On(target),
-    )  # fmt: skip
+    params = pack_params("embed", 64, 1, 1, 1.0, 0)
+    run("embed", [log, table, out], params, make_step([Run(0, 0, 1)]), On(target))
     assert zlib.crc32(out.tobytes()) == checksum
     assert np.abs(out[0] - np.sin(np.arange(64))).max() <= -scale
 
@@ -162,10 +160,8 @@ def test_what_mlx_wrote_in_mxfp4_is_read_as_mlx_reads_it(target):
     table = ref.Weight("mlx_mxfp4", data, np.zeros((1, 64)), np.zeros((1, 64)), 32)  # type: ignore[arg-type]
     out = poisoned((1, 64))
     log = np.zeros((1, 1), np.uint32)
-    run(
-        "embed", [log, table, out], pack_params("embed", 64, 1, 1, 1.0), make_step([Run(0, 0, 1)]),
-        On(target),
-    )  # fmt: skip
+    params = pack_params("embed", 64, 1, 1, 1.0, 0)
+    run("embed", [log, table, out], params, make_step([Run(0, 0, 1)]), On(target))
     assert out[0, :8].tolist() == [0, 0.75, 1, 0.125, -0.75, -1, -0.25, 0.75]
     assert zlib.crc32(out.tobytes()) == 0x5BE5A602
 
@@ -205,7 +201,7 @@ def test_embed_gives_each_weight_as_float32_has_it(target, rng, name):
     log = rng.permutation(11).astype(np.uint32)[None]
     out = poisoned((11, 3 * 128))
     step = make_step([Run(0, 0, 11)])
-    run("embed", [log, table, out], pack_params("embed", 384, 11, 11, 2.0), step, On(target, 2))
+    run("embed", [log, table, out], pack_params("embed", 384, 11, 11, 2.0, 0), step, On(target, 2))
     assert_same_bits(out, table.values.astype(np.float32)[log[0]] * np.float32(2))
 
 

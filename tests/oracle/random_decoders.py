@@ -139,6 +139,24 @@ GEMMA4: dict[str, Any] = {
 
 _WITHOUT_LAYER_EMBEDDINGS = {name: each for name, each in GEMMA4.items() if "per_layer" not in name}
 
+_GEMMA3N: dict[str, Any] = {
+    **_EPSILON,
+    **_WIDE,
+    "layer_types": _WINDOW_FIRST,
+    "sliding_window": 70,
+    "rope_parameters": {
+        "full_attention": {"rope_type": "default", "rope_theta": 10000.0},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 500.0},
+    },
+    "num_kv_shared_layers": 2,
+    "hidden_size_per_layer_input": 32,
+    "vocab_size_per_layer_input": VOCAB - 20,
+    "laurel_rank": 32,
+    "activation_sparsity_pattern": [0.6, 0.8, 0.3, 0.0],
+    "final_logit_softcapping": 20.0,
+}
+_GEMMA3N_ROPE: dict[str, Any] = _GEMMA3N["rope_parameters"]
+
 FAMILIES: dict[str, Family] = {
     "granite": Family(
         name="Granite",
@@ -446,6 +464,49 @@ FAMILIES: dict[str, Family] = {
         options=_WITHOUT_LAYER_EMBEDDINGS,
         changes={"window": {"sliding_window": 69}},
     ),
+    "gemma3n": Family(
+        name="Gemma3n",
+        config="Gemma3nText",
+        architecture="gemma3n",
+        options=_GEMMA3N,
+        changes={
+            "window": {"sliding_window": 69},
+            "base": {
+                "rope_parameters": {
+                    **_GEMMA3N_ROPE,
+                    "full_attention": {"rope_type": "default", "rope_theta": 20000.0},
+                }
+            },
+            "windowed base": {
+                "rope_parameters": {
+                    **_GEMMA3N_ROPE,
+                    "sliding_attention": {"rope_type": "default", "rope_theta": 20000.0},
+                }
+            },
+            "cuts": {"activation_sparsity_pattern": [0.6, 0.8, 0.35, 0.0]},
+            "no cuts": {"activation_sparsity_pattern": 0.0},
+            "stream": {"altup_active_idx": 1},
+            "not scaled": {"altup_correct_scale": False},
+            "cap": {"final_logit_softcapping": None},
+            "epsilon": {"rms_norm_eps": 1e-5},
+        },
+        not_in_llama_cpp="it divides a variance by n - 1, and cuts ten layers whatever a file says",
+    ),
+    "gemma3n-wide": Family(
+        name="Gemma3n",
+        config="Gemma3nText",
+        architecture="gemma3n",
+        options={
+            **_GEMMA3N,
+            "altup_active_idx": 2,
+            "num_kv_shared_layers": 0,
+            "intermediate_size": [160, 192, 160, 224],
+            "vocab_size_per_layer_input": VOCAB,
+            "final_logit_softcapping": 25.0,
+        },
+        changes={"lengths": {"activation_sparsity_pattern": [0.8] * 4}},
+        not_in_llama_cpp="it divides a variance by n - 1, and cuts ten layers whatever a file says",
+    ),
     "cohere2": Family(
         name="Cohere2",
         architecture="cohere2",
@@ -484,7 +545,7 @@ def rounded(model: Any, number_format: str) -> Any:
     kind = gguf.GGMLQuantizationType[number_format]
     with torch.no_grad():
         for weight in model.parameters():
-            if weight.ndim == 2:
+            if weight.ndim == 2 and weight.shape[1] % 32 == 0:
                 stored = quantize(weight.detach().numpy(), kind)
                 weight.copy_(torch.from_numpy(dequantize(stored, kind).copy()))
     return model

@@ -52,7 +52,7 @@ class Pass {
     return add(matmul, {value(in), bound("weight of " + out), value(out)}, MatmulParams{n, 16, {}});
   }
   Pass& add_to(const std::string& data, const std::string& other) {
-    return add(Operation::add, {value(data), value(other)}, AddParams{16, {}});
+    return add(Operation::add, {value(data), value(other)}, AddParams{16, 0, {}});
   }
   Pass& norm(const std::string& in, const std::string& out) {
     return add(rms_norm, {value(in), bound("norm of " + out), value(out)},

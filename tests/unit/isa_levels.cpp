@@ -230,7 +230,7 @@ void embeddings() {
     const uint32_t dim = odd_length(format), vocab_size = 50;
     Case c{"embed " + std::string(format_info(format).name), {Operation::embed}, {}, {}};
     c.key.weights[0] = number(format);
-    c.set_params(EmbedParams{dim, vocab_size, kLogStride, 1.5f});
+    c.set_params(EmbedParams{dim, vocab_size, kLogStride, 1.5f, 0, {}});
     Bytes log(4 * 2 * kLogStride);
     for (uint32_t i = 0; i < 2 * kLogStride; ++i)
       log.as<uint32_t>()[i] = static_cast<uint32_t>(random_bits()) % vocab_size;
@@ -550,7 +550,7 @@ void elementwise() {
     }
   for (const Operation operation : {Operation::add, Operation::add_bias, Operation::gather_head}) {
     Case c{std::string(operation_info(operation).name), {operation}, {}, {}};
-    c.set_params(AddParams{77, {}});  // BiasParams and GatherParams look the same
+    c.set_params(AddParams{77, 0, {}});  // BiasParams and GatherParams look the same
     c.operands.emplace(0, floats(kStepRows * 77));
     c.operands.emplace(1, floats(kStepRows * 77));
     compare(c);

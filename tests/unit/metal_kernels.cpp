@@ -270,7 +270,7 @@ void check_embed(MlxWeight& weight, const std::string& name, Level level) {
   }
   std::vector<float> out(weight.values.size(), NAN);
   alignas(16) PassRange pass{0, weight.n, 0, 0};
-  alignas(16) EmbedParams params{weight.k, weight.n, weight.n, 1.0f};
+  alignas(16) EmbedParams params{weight.k, weight.n, weight.n, 1.0f, 0, {}};
   std::vector<Status> statuses(weight.n);
   launch.buffers[0] = buffer_of(tokens, "tokens");
   bind_planes(launch, weight);

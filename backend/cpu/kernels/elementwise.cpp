@@ -1,4 +1,5 @@
-// add: data += other                   0 data, 1 other: rows [rows, n]          25 AddParams
+// add: data[r, t, j] += other[r, j]    0 data: rows [rows, n_times, n], 1 other: rows [rows, n]
+//                                                                               25 AddParams
 // add_bias: data[r, j] += bias[j]      0 data: rows, 1 bias: vector [n]         25 BiasParams
 // gather_head: out[head_row] = input[r] for rows with a head row
 //                                      0 input: rows, 1 out: head_rows [., dim] 25 GatherParams
@@ -18,9 +19,11 @@ namespace {
 template <class Isa>
 struct Add {
   static void row(const Call& call, const AddParams& params, uint64_t r, std::byte*) {
-    float* data = operand<float>(call, 0, r, params.n);
+    const uint32_t n_times = params.n_times > 1 ? params.n_times : 1;
+    float* data = operand<float>(call, 0, r, uint64_t{n_times} * params.n);
     const float* other = operand<const float>(call, 1, r, params.n);
-    for (uint32_t i = 0; i < params.n; ++i) data[i] = data[i] + other[i];
+    for (uint32_t time = 0; time < n_times; ++time, data += params.n)
+      for (uint32_t i = 0; i < params.n; ++i) data[i] = data[i] + other[i];
   }
 };
 

@@ -29,7 +29,8 @@ struct Embed {
       __builtin_memset(out, 0, uint64_t{4} * params.dim);
       return;
     }
-    const auto weights = row_of(call, token, params.dim);
+    const uint32_t n_rows = params.n_rows != 0 ? params.n_rows : params.vocab_size;
+    const auto weights = row_of(call, token < n_rows ? token : 0, params.dim);
     for (uint32_t i = 0; i < params.dim; ++i) out[i] = Format::element(weights, i) * params.scale;
   }
 

@@ -93,7 +93,8 @@ struct Activate {
 
   static void row(const Call& call, const ActivateParams& params, uint64_t r, std::byte*) {
     const uint32_t n = params.n;
-    const float* input = operand<const float>(call, 0, r, n);
+    const uint32_t stride = params.input_stride != 0 ? params.input_stride : n;
+    const float* input = operand<const float>(call, 0, r, stride) + params.input_first;
     std::byte* const out = call.operands[1] + r * Activation::row_bytes(n);
     with_plain_activation<Wide>(params.activation, [&](const auto& function) {
       float results[kPart];

@@ -26,6 +26,7 @@ bool find_kernel<ThisIsa>(const KernelKey& request, Kernel& kernel) {
       F::experts(),
       F::hadamard(),
       F::convolution(),
+      F::streams(),
       F::sample(),
       F::logprobs(),
       F::advance(),

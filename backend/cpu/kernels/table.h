@@ -76,6 +76,7 @@ struct Families {
   static KernelList experts();
   static KernelList hadamard();
   static KernelList convolution();
+  static KernelList streams();
   static KernelList sample();
   static KernelList logprobs();
   static KernelList advance();

@@ -4,14 +4,16 @@
 #include "metal/kernels/common.h"
 #include "metal/kernels/functions.h"
 
-// data[r, j] += other[r, j]
+// data[r, t, j] += other[r, j]
 [[kernel]] void add(device float* data [[buffer(0)]], device const float* other [[buffer(1)]],
                     constant PassRange& pass [[buffer(23)]],
                     constant AddParams& params [[buffer(25)]],
                     uint3 position [[thread_position_in_grid]]) {
-  if (position.x >= params.n) return;
-  const ulong i = ulong(pass.first_row + position.y) * params.n + position.x;
-  data[i] = data[i] + other[i];
+  const uint n_times = max(params.n_times, 1u);
+  if (position.x >= params.n * n_times) return;
+  const ulong row = pass.first_row + position.y;
+  const ulong i = row * params.n * n_times + position.x;
+  data[i] = data[i] + other[row * params.n + position.x % params.n];
 }
 
 // data[r, j] += bias[j]

@@ -25,7 +25,8 @@ template <class F>
     Planes planes = one_plane(table);
     if (kIsBound14) planes.second = second;
     if (kIsBound15) planes.third = third;
-    F::unpack_16(F::row(planes, token, dim), index, dim, q, scale, minimum);
+    const uint n_rows = params.n_rows != 0 ? params.n_rows : params.vocab_size;
+    F::unpack_16(F::row(planes, token < n_rows ? token : 0, dim), index, dim, q, scale, minimum);
     finish_16<F>(q, scale, minimum);
     for (uint piece = 0; piece < 4; ++piece) q[piece] = q[piece] * params.scale;
   } else if (index == 0) {

@@ -68,9 +68,10 @@ AKUNU_ADD_EMBEDDING(bf16, BF16)
                          constant ActivateParams& params [[buffer(25)]],
                          uint3 position [[thread_position_in_grid]]) {
   if (position.x >= params.n) return;
-  const ulong i = ulong(pass.first_row + position.y) * params.n + position.x;
-  const float x = input[i];
-  out[i] = params.activation == kActivationSilu       ? silu(x)
+  const ulong row = pass.first_row + position.y;
+  const uint stride = params.input_stride != 0 ? params.input_stride : params.n;
+  const float x = input[row * stride + params.input_first + position.x];
+  out[row * params.n + position.x] = params.activation == kActivationSilu       ? silu(x)
            : params.activation == kActivationGeluTanh ? gelu_tanh(x)
            : params.activation == kActivationGelu     ? gelu(x)
            : params.activation == kActivationTanh     ? tanh_of(x)

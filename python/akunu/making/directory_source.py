@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from akunu import _core
 from akunu.errors import UnsupportedModelError
 from akunu.making.gguf_writer import TensorPlan, Value
-from akunu.making.model_keys import has_rope_factors, model_keys
+from akunu.making.model_keys import STREAMS, has_rope_factors, model_keys
 from akunu.making.plain_numbers import as_bytes, as_floats, expand_affine, expand_mxfp4
 from akunu.making.recipes import is_quantised
 from akunu.making.sources import Tensor
@@ -30,6 +30,10 @@ _FACTORS: Final = "rope_factors"
 _CONVOLUTION: Final = re.compile(r"enc\.conv[12]\.weight$")
 _TAPS: Final = 3
 _KERNEL: Final = "convolution.kernel.weight"
+_NUMBERS: Final = re.compile(r"streams\.(router|predict|correct)\.weight$")
+"""Matrices of a few rows, which the engine takes as vectors."""
+_STREAMS: Final = {"altup_proj": "streams.in", "altup_unembd_proj": "streams.out"}
+_PER_LAYER: Final = "per_layer_embedding.weight"
 _ORDER: Final = ("enc.conv", "enc.position_embd", "enc.blk.", "enc.", "", "blk.", "output")
 """How names begin, in the order of a pass; "": the embeddings."""
 _JOINS: Final = {"phi3": ("attn_qkv", "ffn_up"), "glm4": ("ffn_up",)}
@@ -44,12 +48,13 @@ class DirectoryTensor:
         native: _core.SourceTensor,
         head: tuple[int, int] | None,
         width: int | None = None,
+        name: str | None = None,
     ) -> None:
         """Take a tensor; `head`: numbers of one and how many of them rotate, to be interleaved.
 
-        `width`: of a short convolution, whose weights it has.
+        `width`: numbers of a row, of a matrix that is a vector in the engine. `name`: in the file.
         """
-        self.name = native.gguf_name
+        self.name = native.gguf_name if name is None else name
         self.shape = native.shape
         if _CONVOLUTION.match(self.name) is not None:  # [n, channels, taps], as everywhere else
             rows, k = native.shape
@@ -126,6 +131,46 @@ class JoinedTensor:
         return np.concatenate([part.data for part in self._parts])
 
 
+class StackedTensor:
+    """Several matrices of one size, as a tensor of three dimensions."""
+
+    def __init__(self, name: str, parts: Sequence[DirectoryTensor]) -> None:
+        """Stack them."""
+        joined = JoinedTensor(name, parts)
+        self.name = name
+        self.shape = (len(parts), *parts[0].shape)
+        self.type_name = joined.type_name
+        self.quantised_as = joined.quantised_as
+        self._joined = joined
+
+    @property
+    def data(self) -> NDArray[np.uint8]:
+        """The bytes of all."""
+        return self._joined.data
+
+
+class LengthenedTensor:
+    """A table with rows for a whole vocabulary: its first row stands for those that it lacks."""
+
+    def __init__(self, table: DirectoryTensor, rows: int) -> None:
+        """Lengthen it to `rows`."""
+        self.name = table.name
+        self.shape = (rows, *table.shape[1:])
+        self.type_name = table.type_name
+        self.quantised_as = table.quantised_as
+        self._table = table
+
+    @property
+    def data(self) -> NDArray[np.uint8]:
+        """Its bytes."""
+        rows = self._table.shape[0]
+        data = self._table.data.reshape(rows, -1)
+        return np.concatenate([data, np.repeat(data[:1], self.shape[0] - rows, axis=0)]).reshape(-1)
+
+
+AnyTensor = DirectoryTensor | JoinedTensor | StackedTensor | LengthenedTensor
+
+
 class DirectorySource:
     """What GGUF says of a directory's model. Raises what loading it raises, and
     UnsupportedModelError for what GGUF cannot say.
@@ -177,7 +222,7 @@ class DirectorySource:
         """Raise ModelFormatError where a file changed since it was opened."""
         self._native.check()
 
-    def _all(self, numbers: dict[str, Any]) -> list[DirectoryTensor | JoinedTensor]:
+    def _all(self, numbers: dict[str, Any]) -> list[AnyTensor]:
         """Every tensor of the file, those in one that llama.cpp wants in one."""
         architecture = numbers["architecture"]
         natives = {each.name: each for each in self._native.tensors}
@@ -190,7 +235,17 @@ class DirectorySource:
                     "config.json: rope_scaling gives each frequency a factor; llama.cpp reads "
                     f"no such tensor for {architecture}"
                 )
-        found: list[DirectoryTensor | JoinedTensor] = []
+        found: list[AnyTensor] = []
+        for name, begin in _STREAMS.items() if numbers["n_streams"] else ():
+            matrices = [natives.pop(f"{begin}.{i}.weight") for i in range(STREAMS - 1)]
+            stacked = [DirectoryTensor(each, None, name=f"{name}.weight") for each in matrices]
+            found.append(StackedTensor(f"{name}.weight", stacked))
+        if numbers["n_streams"]:
+            found += self._unread_keys(natives, numbers)
+        table = natives.get(_PER_LAYER)
+        if table is not None and table.shape[0] < numbers["vocab_size"]:
+            whole = self._tensor(natives.pop(_PER_LAYER), numbers)
+            found.append(LengthenedTensor(whole, numbers["vocab_size"]))
         for joined, pieces in _core.gguf_joined_names():
             if joined not in _JOINS.get(architecture, ()):
                 continue
@@ -201,6 +256,25 @@ class DirectorySource:
                         parts = [self._tensor(natives.pop(name), numbers) for name in names]
                         found.append(JoinedTensor(f"blk.{layer}.{joined}{suffix}", parts))
         return [*found, *(self._tensor(each, numbers) for each in natives.values())]
+
+    def _unread_keys(
+        self, natives: dict[str, _core.SourceTensor], numbers: dict[str, Any]
+    ) -> list[DirectoryTensor]:
+        """What llama.cpp asks for and never reads: of Gemma 3n, keys of layers that share them.
+
+        They are those of the last layer with its own.
+        """
+        n_layers = len(numbers["described"]["layers"])
+        n_own = n_layers - numbers["n_shared_kv_layers"]
+        return [
+            DirectoryTensor(
+                natives[f"layers.{n_own - 1}.attention.{kind}.weight"],
+                None,
+                name=f"blk.{layer}.attn_{kind}.weight",
+            )
+            for layer in range(n_own, n_layers)
+            for kind in ("k", "v", "k_norm")
+        ]
 
     def _tensor(self, native: _core.SourceTensor, numbers: dict[str, Any]) -> DirectoryTensor:
         if native.name.endswith(".bias") and ".experts." in native.name:
@@ -213,6 +287,9 @@ class DirectorySource:
         if native.name.endswith(_KERNEL):
             layers = numbers["described"]["layers"]
             width = next(each["convolution_width"] for each in layers if each["convolution_width"])
+            return DirectoryTensor(native, None, width)
+        if (kind := _NUMBERS.search(native.name)) is not None:
+            width = numbers["dim"] if kind[1] == "router" else numbers["n_streams"]
             return DirectoryTensor(native, None, width)
         if numbers["interleaves_rows"] and _ROTATED.search(native.name) is not None:
             head_dim = numbers["described"]["layers"][0]["head_dim"]

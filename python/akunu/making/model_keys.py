@@ -19,6 +19,8 @@ from akunu.sampling_defaults import sampling_keys_of
 _POOLINGS: Final = {"none": 0, "mean": 1, "cls": 2, "last": 3}
 _WITHOUT_WINDOWS: Final = frozenset({"llama", "qwen2", "qwen3", "smollm3", "starcoder2"})
 """Architectures of which llama.cpp lets every layer see everything."""
+STREAMS: Final = 4
+"""Streams of the residual of Gemma 3n, in every file."""
 _SCALED: Final = frozenset({"granite", "granitemoe", "mistral3"})
 """Architectures of which llama.cpp reads the scale of attention."""
 _ALWAYS_WITH_EXPERTS: Final = frozenset({"deepseek2", "deepseek"})
@@ -68,7 +70,8 @@ def model_keys(
         put("shortconv.l_cache", width)
     put("attention.key_length", layers[0]["head_dim"])
     put("attention.value_length", layers[0]["head_dim"])
-    for key, value in (_latent_keys(numbers, notes) | _layer_shapes(numbers)).items():
+    found = _latent_keys(numbers, notes) | _layer_shapes(numbers) | _streams(numbers)
+    for key, value in found.items():
         put(key, value)
     epsilon = "layer_norm_epsilon" if numbers["has_layer_norm"] else "layer_norm_rms_epsilon"
     put(f"attention.{epsilon}", numbers["norm_epsilon"])
@@ -161,6 +164,31 @@ def _layer_shapes(numbers: Mapping[str, Any]) -> dict[str, KeyValue]:
             keys[f"attention.value_length{ending}"] = head_dim
             keys[f"rope.dimension_count{ending}"] = rope_dim
     return keys
+
+
+def _streams(numbers: Mapping[str, Any]) -> dict[str, KeyValue]:
+    """Gemma 3n's streams of the residual, and where gates are cut: minus infinity where not."""
+    n = numbers["n_streams"]
+    if n == 0:
+        return {}
+    if n != STREAMS:
+        raise UnsupportedModelError(
+            f"config.json: altup_num_inputs is {n}; files have {STREAMS} streams. A directory can "
+            "be used as it is"
+        )
+    if not numbers["scales_streams"]:
+        raise UnsupportedModelError(
+            "config.json: altup_correct_scale is false, and GGUF has no key for it; a directory "
+            "can be used as it is"
+        )
+    cuts = [each["gate_cut"] for each in numbers["described"]["layers"]]
+    return {
+        "altup.num_inputs": n,
+        "altup.active_idx": numbers["active_stream"],
+        "activation_sparsity_scale": np.array(
+            [-np.inf if cut is None else cut for cut in cuts], np.float32
+        ),
+    }
 
 
 def _latent_yarn(numbers: Mapping[str, Any]) -> dict[str, KeyValue]:
