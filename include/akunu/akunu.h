@@ -205,6 +205,40 @@ AKUNU_API akunu_status akunu_load_session(akunu_model model, const char* path,
 AKUNU_API akunu_status akunu_embed(akunu_model model, const char* const* texts, size_t n_texts,
                                    float* vectors, size_t capacity, size_t* length);
 
+/* ---- speech ---- */
+
+/* What is said in a WAV file at 16 kHz (PCM or floating point; channels are mixed), told by segments.
+ * `model`: a Whisper model, in a GGUF file or a directory. Another rate or kind of file is
+ * AKUNU_ERROR_UNSUPPORTED. `options` and `stats` may be null. Set `stats->size` first. */
+AKUNU_API akunu_status akunu_transcribe_file(akunu_model model, const char* path,
+                                             const akunu_transcribe_options* options,
+                                             akunu_segment_callback callback, void* user_data,
+                                             akunu_transcription_stats* stats);
+/* Likewise of samples at 16 kHz, within -1 and 1. */
+AKUNU_API akunu_status akunu_transcribe(akunu_model model, const float* samples, size_t n_samples,
+                                        const akunu_transcribe_options* options,
+                                        akunu_segment_callback callback, void* user_data,
+                                        akunu_transcription_stats* stats);
+/* Samples as they come: a window of 30 seconds is heard when it is full, by the call that fills it. How loud a
+ * window is, is measured in it alone, not in all of the audio: texts may differ from those above. */
+AKUNU_API akunu_status akunu_open_transcription(akunu_model model,
+                                                const akunu_transcribe_options* options,
+                                                akunu_segment_callback callback, void* user_data,
+                                                akunu_transcription* transcription);
+/* One call at a time; another is AKUNU_ERROR_BUSY. */
+AKUNU_API akunu_status akunu_hear(akunu_transcription transcription, const float* samples,
+                                  size_t n_samples);
+/* Hears what is left; no samples may follow. `stats` may be null. */
+AKUNU_API akunu_status akunu_finish_transcription(akunu_transcription transcription,
+                                                  akunu_transcription_stats* stats);
+/* From any thread: the call under way returns, and no more is told. */
+AKUNU_API akunu_status akunu_cancel_transcription(akunu_transcription transcription);
+/* Cancels it, if it is not over. */
+AKUNU_API akunu_status akunu_close_transcription(akunu_transcription transcription);
+/* Codes of the languages that a Whisper model knows, one a line: "en". */
+AKUNU_API akunu_status akunu_get_languages(akunu_model model, char* buffer, size_t capacity,
+                                           size_t* length);
+
 /* ---- the GGUF reader ---- */
 
 /* Opens a GGUF file without loading it: every count, length and offset is checked. */

@@ -32,6 +32,7 @@ typedef struct akunu_generation_s* akunu_generation;
 typedef struct akunu_tokenizer_s* akunu_tokenizer;
 typedef struct akunu_gguf_s* akunu_gguf;
 typedef struct akunu_session_s* akunu_session;
+typedef struct akunu_transcription_s* akunu_transcription;
 
 /* Every struct begins with its size, `sizeof` of it as the caller was compiled: a library that is
  * newer or older reads and writes no more than both know. Zero in any other field is its default. */
@@ -86,6 +87,7 @@ typedef struct akunu_model_info {
   uint32_t n_experts;   /* 0: no mixture of experts */
   uint32_t n_experts_chosen;
   uint32_t expert_dim; /* feed-forward width of each */
+  uint32_t n_mels;     /* bands of speech that it hears; 0: it is a model of text */
 } akunu_model_info;
 
 /* How tokens are chosen. All zero: always the likeliest one. */
@@ -111,6 +113,11 @@ typedef struct akunu_generate_options {
   const akunu_adapter_weight* adapters; /* those of this text, each once */
   size_t n_adapters;
   bool speculate; /* tokens are drafted, by `draft` or from the text: often faster, never others */
+  /* What the text must obey: GBNF, a JSON schema, a regular expression. Not in the C library: any of them is
+   * AKUNU_ERROR_UNSUPPORTED. */
+  const char* grammar;
+  const char* json_schema;
+  const char* regex;
 } akunu_generate_options;
 
 /* A turn of a conversation. This struct has these two fields for good: conversations are arrays of it. */
@@ -168,6 +175,57 @@ typedef bool (*akunu_profile_callback)(const char* label, double seconds, void* 
  * zero; often empty). Return false to end the text there. Called from the thread that generates. */
 typedef bool (*akunu_token_callback)(uint32_t token, const char* text, size_t text_length,
                                      void* user_data);
+
+typedef struct akunu_transcribe_options {
+  size_t size;
+  const char* language; /* "de"; null: detected in the first 30 seconds */
+  const char* task;     /* "transcribe" (null), or "translate": into English */
+  const float*
+      temperatures; /* tried in order until a window's text is likely and does not repeat itself;
+                                0 is greedy. Null: 0, 0.2, 0.4, 0.6, 0.8, 1 */
+  size_t n_temperatures;
+  uint32_t best_of;      /* texts that are drawn at a temperature above 0; 0: 5 */
+  const char* prompt;    /* as if it had been said before; null: nothing */
+  bool no_timestamps;    /* a segment for each window */
+  bool no_previous_text; /* what was said in a window is not the prompt of the next */
+  uint64_t seed;         /* of what is drawn */
+} akunu_transcribe_options;
+
+/* A stretch of speech. `size` is what the library knows; all of it lives until the callback returns. */
+typedef struct akunu_segment {
+  size_t size;
+  uint32_t id;      /* counted from 0 */
+  double start;     /* seconds from the beginning of the audio */
+  double end;       /* likewise */
+  const char* text; /* UTF-8, `text_length` bytes and a zero */
+  size_t text_length;
+  const uint32_t* tokens; /* timestamps among them */
+  size_t n_tokens;
+  const char* language;        /* given or detected */
+  double language_probability; /* 1 where it was given */
+  /* Of its window, as a whole: */
+  double temperature;
+  double avg_logprob; /* mean of its tokens */
+  double
+      compression_ratio; /* bytes of the text over those of its zlib form: above 2.4, it repeats itself */
+  double no_speech_prob; /* how probable it is that nobody speaks */
+} akunu_segment;
+
+/* Called from the thread that transcribes. Return false to hear no more. */
+typedef bool (*akunu_segment_callback)(const akunu_segment* segment, void* user_data);
+
+typedef struct akunu_transcription_stats {
+  size_t size;
+  akunu_finish
+      finish; /* STOP: all was heard; CANCELLED: by akunu_cancel_transcription, or the callback */
+  char language[8]; /* "": nothing was heard */
+  double language_probability;
+  double audio_seconds;
+  uint32_t n_segments;
+  uint32_t n_windows;        /* of 30 seconds, each beginning where the last one's text ended */
+  uint32_t n_failed_windows; /* of them, those of which no temperature's text passed */
+  uint64_t n_tokens;         /* chosen, those of texts that did not pass too */
+} akunu_transcription_stats;
 
 #ifdef __cplusplus
 }

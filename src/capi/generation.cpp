@@ -53,6 +53,17 @@ Sampling sampling_of(const akunu_sampling* options) {
   return sampling;
 }
 
+void refuse_grammars(const akunu_generate_options& given) {
+  for (const auto& [text, name] :
+       {std::pair{given.grammar, "grammar"}, std::pair{given.json_schema, "json_schema"},
+        std::pair{given.regex, "regex"}})
+    if (text != nullptr)
+      throw UnsupportedModelError(
+          "options." + std::string(name) +
+          " is set, and grammars are not in the C library: generate without, "
+          "or with the Python package");
+}
+
 std::vector<AdapterShare> shares_of(const Model& model, const akunu_generate_options& options) {
   if (options.n_adapters > 0) need(options.adapters, "options.adapters");
   const std::span<const std::string> names = model.adapters().names();
@@ -78,6 +89,7 @@ std::shared_ptr<Generation> start(ModelObject& model, std::vector<uint32_t> prom
                                   const akunu_generate_options* options) {
   const akunu_generate_options given = taken(options, "options");
   GenerateRequest request;
+  refuse_grammars(given);
   request.sampling = sampling_of(given.sampling);
   request.adapters = shares_of(*model.engine->model, given);
   request.speculation = given.speculate ? kSpeculationAuto : kSpeculationOff;

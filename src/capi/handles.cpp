@@ -4,7 +4,7 @@ namespace akunu::capi {
 namespace {
 
 constexpr const char* kKinds[] = {"akunu_model", "akunu_generation", "akunu_tokenizer",
-                                  "akunu_gguf", "akunu_session"};
+                                  "akunu_gguf",  "akunu_session",    "akunu_transcription"};
 
 }  // namespace
 

@@ -27,12 +27,13 @@ struct GenerationObject;
 struct TokenizerObject;
 struct GgufObject;
 struct SessionObject;
+struct TranscriptionObject;
 
 class Handles {
  public:
   using Object = std::variant<std::shared_ptr<ModelObject>, std::shared_ptr<GenerationObject>,
                               std::shared_ptr<TokenizerObject>, std::shared_ptr<GgufObject>,
-                              std::shared_ptr<SessionObject>>;
+                              std::shared_ptr<SessionObject>, std::shared_ptr<TranscriptionObject>>;
 
   static Handles& of_process();
 

@@ -101,6 +101,7 @@ akunu_model_info describe(const Model& model) {
   info.n_experts = config.experts.n;
   info.n_experts_chosen = config.experts.n_chosen;
   info.expert_dim = config.experts.dim;
+  info.n_mels = model.arch().audio ? model.arch().audio->n_mels : 0;
   for (const MemoryUse& use : model.device().memory_use())
     (use.mapped ? info.mapped_bytes : info.memory_bytes) += use.bytes;
   return info;

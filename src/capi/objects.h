@@ -11,6 +11,7 @@
 #include "capi/model_identity.h"
 #include "inference/engine.h"
 #include "text/tokenizer.h"
+#include "transcription/speech_model.h"
 #include "weight/gguf.h"
 
 namespace akunu::capi {
@@ -35,11 +36,14 @@ struct ModelObject {
   std::shared_ptr<const Tokenizer> tokenizer();
   // Of its files; made once, it reads all of them. Throws what `digest_of` throws.
   const std::string& digest();
+  // Likewise what transcribing needs. Throws what `read_speech_model` throws.
+  std::shared_ptr<const SpeechModel> speech();
 
  private:
   std::mutex mutex_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::string digest_;
+  std::shared_ptr<const SpeechModel> speech_;
 };
 
 // Of a GGUF file or a directory. Throws what reading it throws.

@@ -81,6 +81,7 @@ class ModelInfo(Sized):
         ("n_experts", ctypes.c_uint32),
         ("n_experts_chosen", ctypes.c_uint32),
         ("expert_dim", ctypes.c_uint32),
+        ("n_mels", ctypes.c_uint32),
     )
 
 
@@ -109,6 +110,9 @@ class GenerateOptions(Sized):
         ("adapters", ctypes.POINTER(AdapterWeight)),
         ("n_adapters", ctypes.c_size_t),
         ("speculate", ctypes.c_bool),
+        ("grammar", ctypes.c_char_p),
+        ("json_schema", ctypes.c_char_p),
+        ("regex", ctypes.c_char_p),
     )
 
 
@@ -145,6 +149,57 @@ class TensorInfo(Sized):
         ("dims", ctypes.c_uint64 * 4),
         ("n_bytes", ctypes.c_uint64),
     )
+
+
+class TranscribeOptions(Sized):
+    _fields_ = (
+        ("size", ctypes.c_size_t),
+        ("language", ctypes.c_char_p),
+        ("task", ctypes.c_char_p),
+        ("temperatures", ctypes.POINTER(ctypes.c_float)),
+        ("n_temperatures", ctypes.c_size_t),
+        ("best_of", ctypes.c_uint32),
+        ("prompt", ctypes.c_char_p),
+        ("no_timestamps", ctypes.c_bool),
+        ("no_previous_text", ctypes.c_bool),
+        ("seed", ctypes.c_uint64),
+    )
+
+
+class Segment(Sized):
+    _fields_ = (
+        ("size", ctypes.c_size_t),
+        ("id", ctypes.c_uint32),
+        ("start", ctypes.c_double),
+        ("end", ctypes.c_double),
+        ("text", ctypes.c_char_p),
+        ("text_length", ctypes.c_size_t),
+        ("tokens", ctypes.POINTER(ctypes.c_uint32)),
+        ("n_tokens", ctypes.c_size_t),
+        ("language", ctypes.c_char_p),
+        ("language_probability", ctypes.c_double),
+        ("temperature", ctypes.c_double),
+        ("avg_logprob", ctypes.c_double),
+        ("compression_ratio", ctypes.c_double),
+        ("no_speech_prob", ctypes.c_double),
+    )
+
+
+class TranscriptionStats(Sized):
+    _fields_ = (
+        ("size", ctypes.c_size_t),
+        ("finish", ctypes.c_int),
+        ("language", ctypes.c_char * 8),
+        ("language_probability", ctypes.c_double),
+        ("audio_seconds", ctypes.c_double),
+        ("n_segments", ctypes.c_uint32),
+        ("n_windows", ctypes.c_uint32),
+        ("n_failed_windows", ctypes.c_uint32),
+        ("n_tokens", ctypes.c_uint64),
+    )
+
+
+SegmentCallback = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.POINTER(Segment), ctypes.c_void_p)
 
 
 class CError(Exception):
