@@ -181,6 +181,125 @@ void write_deepseek(Messages messages, ChatWriter& out, bool joins_system) {
   if (out.options().generation_prompt) out.own("<｜Assistant｜><think>\n");
 }
 
+// ---- Mistral Small 3.2: without a system message, the day is told ----
+
+constexpr std::string_view kMistralSmallBegins =
+    "You are Mistral Small 3, a Large Language Model (LLM) created by Mistral AI, "
+    "a French startup headquartered in Paris.\n"
+    "Your knowledge base was last updated on 2023-10-01. The current date is ";
+constexpr std::string_view kMistralSmallGoesOn =
+    ".\n"
+    "\n"
+    "When you're not sure about some information or when the user's request "
+    "requires up-to-date or specific data, you must use the available tools to "
+    "fetch the information. Do not hesitate to use tools whenever they can provide "
+    "a more accurate or complete response. If no relevant tools are available, "
+    "then clearly state that you don't have the information and avoid making up "
+    "anything.\n"
+    "\n"
+    "If the user's question is not clear, ambiguous, or does not provide enough "
+    "context for you to accurately answer the question, you do not try to answer "
+    "it right away and you rather ask the user to clarify their request (e.g. "
+    "\"What are some good restaurants around me?\" => \"Where are you?\" or \"When is "
+    "the next flight to Tokyo\" => \"Where do you travel from?\").\n"
+    "You are always very attentive to dates, and when asked about information at "
+    "specific dates, you discard information that is at another date.\n"
+    "You follow these instructions in all languages, and always respond to the "
+    "user in the language they use or request.\n"
+    "Next sections describe the capabilities that you have.\n"
+    "\n"
+    "# WEB BROWSING INSTRUCTIONS\n"
+    "\n"
+    "You cannot perform any web search or access internet to open URLs, links etc. "
+    "If it seems like the user is expecting you to do so, you clarify the "
+    "situation and ask the user to copy paste the text directly in the chat.\n"
+    "\n"
+    "# MULTI-MODAL INSTRUCTIONS\n"
+    "\n"
+    "You have the ability to read images, but you cannot generate images. You also "
+    "cannot transcribe audio files or videos.\n"
+    "You cannot read nor transcribe audio files or videos.\n"
+    "\n"
+    "# TOOL CALLING INSTRUCTIONS\n"
+    "\n"
+    "You may have access to tools that you can use to fetch information or perform "
+    "actions. You must use these tools in the following situations:\n"
+    "\n"
+    "1. When the request requires up-to-date information.\n"
+    "2. When the request requires specific data that you do not have in your "
+    "knowledge base.\n"
+    "3. When the request involves actions that you cannot perform without tools.\n"
+    "\n"
+    "Always prioritize using tools to provide the most accurate and helpful "
+    "response. If tools are not available, inform the user that you cannot perform "
+    "the requested action at the moment.";
+
+void write_mistral_small(Messages messages, ChatWriter& out) {
+  out.own("{bos}[SYSTEM_PROMPT]");
+  if (is_system(messages)) {
+    out.given(messages[0].content);
+    messages = messages.subspan(1);
+  } else {
+    out.own(kMistralSmallBegins).own(today("%Y-%m-%d")).own(kMistralSmallGoesOn);
+  }
+  out.own("[/SYSTEM_PROMPT]");
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const auto& [role, text] = messages[i];
+    if ((role == ChatRole::user) != (i % 2 == 0))
+      throw ArgumentError(
+          "this model's chat template (mistral-small-3.2) refuses: user and another must take "
+          "turns, beginning with user");
+    if (role == ChatRole::system) out.own("[SYSTEM_PROMPT]").given(text).own("[/SYSTEM_PROMPT]");
+    if (role == ChatRole::user) out.own("[INST]").given(text).own("[/INST]");
+    if (role == ChatRole::assistant) out.given(text).own("{eos}");
+  }
+}
+
+// ---- Llama 2: the system message is part of the first question ----
+
+void write_llama2(Messages messages, ChatWriter& out) {
+  std::string opening;
+  if (is_system(messages)) {
+    opening = "<<SYS>>\n" + std::string(messages[0].content) + "\n<</SYS>>\n\n";
+    messages = messages.subspan(1);
+  }
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const auto& [role, text] = messages[i];
+    if ((role == ChatRole::user) != (i % 2 == 0))
+      throw ArgumentError(
+          "this model's chat template (llama2) refuses: user and assistant must take turns, "
+          "beginning with user");
+    const std::string content = (i == 0 ? opening : "") + std::string(text);
+    if (role == ChatRole::user) out.own("{bos}[INST] ").given(stripped(content)).own(" [/INST]");
+    if (role == ChatRole::assistant) out.own(" ").given(stripped(content)).own(" {eos}");
+  }
+}
+
+// ---- DeepSeek V3.1: a question is answered without thoughts unless they are asked for ----
+
+void write_deepseek31(Messages messages, ChatWriter& out) {
+  out.own("{bos}");
+  bool is_first = true;
+  for (const auto& [role, text] : messages) {
+    if (role != ChatRole::system) continue;
+    if (!is_first) out.own("\n\n");
+    out.given(text);
+    is_first = false;
+  }
+  bool is_asked = false;
+  for (const auto& [role, text] : messages) {
+    if (role == ChatRole::user) out.own("<｜User｜>").given(text);
+    if (role == ChatRole::assistant) {
+      if (is_asked) out.own("<｜Assistant｜></think>");
+      const size_t at = text.find("</think>");
+      out.given(at == std::string_view::npos ? text : text.substr(at + 8));
+      out.own("<｜end▁of▁sentence｜>");
+    }
+    if (role != ChatRole::system) is_asked = role == ChatRole::user;
+  }
+  if (out.options().generation_prompt && is_asked) out.own("<｜Assistant｜></think>");
+}
+
 // ---- gpt-oss (harmony) ----
 
 void write_harmony(Messages messages, ChatWriter& out) {
@@ -214,7 +333,7 @@ void write_harmony(Messages messages, ChatWriter& out) {
   if (out.options().generation_prompt) out.own("<|start|>assistant");
 }
 
-constexpr std::array<SpecialFormat, 8> kSpecialFormats = {{
+constexpr std::array<SpecialFormat, 11> kSpecialFormats = {{
     {"llama3.1", false, [](Messages m, ChatWriter& out) { write_llama31(m, out, "26 Jul 2024"); }},
     {"llama3.2", false,
      [](Messages m, ChatWriter& out) { write_llama31(m, out, today("%d %b %Y")); }},
@@ -223,6 +342,9 @@ constexpr std::array<SpecialFormat, 8> kSpecialFormats = {{
     {"granite3.3", false, write_granite33},
     {"deepseek3", false, [](Messages m, ChatWriter& out) { write_deepseek(m, out, true); }},
     {"deepseek-r1", false, [](Messages m, ChatWriter& out) { write_deepseek(m, out, false); }},
+    {"deepseek3.1", true, write_deepseek31},  // it has the switch, and it is off
+    {"mistral-small-3.2", false, write_mistral_small},
+    {"llama2", false, write_llama2},
     {"gpt-oss", false, write_harmony},
 }};
 

@@ -83,6 +83,20 @@ constexpr TurnFormat phi3(std::string_view name, Turn::Fate system) {
           .otherwise = "{eos}"};
 }
 
+constexpr TurnFormat kimi(std::string_view name, std::string_view default_system) {
+  constexpr std::string_view kGeneration = "<|im_assistant|>assistant<|im_middle|>";
+  return {.name = name,
+          .begin = "",
+          .default_system = default_system,
+          .opening = Opening::turn,
+          .takes_turns = false,
+          .system = {"<|im_system|>system<|im_middle|>", "<|im_end|>"},
+          .user = {"<|im_user|>user<|im_middle|>", "<|im_end|>"},
+          .assistant = {kGeneration, "<|im_end|>"},
+          .generation = kGeneration,
+          .otherwise = ""};
+}
+
 constexpr std::array kTurnFormats = {
     chatml("chatml", ""),
     chatml("qwen2", "<|im_start|>system\nYou are a helpful assistant<|im_end|>\n"),
@@ -125,6 +139,21 @@ constexpr std::array kTurnFormats = {
                .assistant = {"", "<|im_end|>"},
                .generation = "",
                .otherwise = ""},
+    TurnFormat{.name = "phi4-mini",
+               .begin = "",
+               .default_system = "",
+               .opening = Opening::turn,
+               .takes_turns = false,
+               .system = {"<|system|>", "<|end|>"},
+               .user = {"<|user|>", "<|end|>"},
+               .assistant = {"<|assistant|>", "<|end|>"},
+               .generation = "<|assistant|>",
+               .otherwise = "{eos}"},
+    kimi("kimi-k2-first",  // as first published
+         "<|im_system|>system<|im_middle|>You are a helpful assistant<|im_end|>"),
+    kimi("kimi-k2",
+         "<|im_system|>system<|im_middle|>You are Kimi, an AI assistant created by Moonshot AI."
+         "<|im_end|>\n"),
     TurnFormat{.name = "granite3.0",
                .begin = "",
                .default_system = "",

@@ -85,9 +85,13 @@ uint32_t Transcriber::hear_window(const std::shared_ptr<const SpeechWindow>& win
   const std::span<const uint32_t> previous = std::span(said_).subspan(said_since_);
   const WindowText text = decoder_.decode(window, language_, previous, options_.seed + seek);
   if (text.is_silent()) return n_frames;
-  uint32_t done = 0;
-  for (const TextPart& part :
-       split_text(text.tokens, model_.words.special().first_timestamp(), n_frames, done)) {
+  uint32_t done = n_frames;
+  // Without timestamps, one that is written all the same says nothing.
+  const std::vector<TextPart> parts =
+      options_.has_timestamps
+          ? split_text(text.tokens, model_.words.special().first_timestamp(), n_frames, done)
+          : std::vector<TextPart>{{0, n_frames, text.tokens}};
+  for (const TextPart& part : parts) {
     Segment segment{.id = n_segments_,
                     .seek = seek,
                     .start = seek + part.begin,

@@ -16,7 +16,8 @@ CONTROL = (
     "<|end|>", "<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>", "<|START_OF_TURN_TOKEN|>",
     "<|END_OF_TURN_TOKEN|>", "<|SYSTEM_TOKEN|>", "<|USER_TOKEN|>", "<|CHATBOT_TOKEN|>",
     "<｜User｜>", "<｜Assistant｜>", "<｜end▁of▁sentence｜>", "<|start|>", "<|message|>",
-    "<|channel|>", "<|return|>",
+    "<|channel|>", "<|return|>", "<|im_system|>", "<|im_user|>", "<|im_assistant|>",
+    "<|im_middle|>",
 )  # fmt: skip
 
 

@@ -10,12 +10,14 @@ import re
 import shutil
 import subprocess
 import sys
+import wave
 from pathlib import Path
 
 import pytest
 
 import akunu
 from akunu.chat import ChatTemplate, encode_chat
+from akunu.speech.audio import load_audio
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "c"
@@ -95,6 +97,27 @@ def test_alike_texts_are_close(built: Path) -> None:
     done = run(built / "embed", files[0], "a cat", "a kitten", "a tractor")
     kitten, tractor = (float(line.split()[0]) for line in done.stdout.splitlines())
     assert kitten > tractor + 0.2
+
+
+@pytest.mark.real
+def test_speech_is_written_down(built: Path, tmp_path: Path) -> None:
+    models, speech = os.environ.get("AKUNU_REAL_MODELS"), os.environ.get("AKUNU_REAL_SPEECH")
+    if not models or not speech:
+        pytest.skip("AKUNU_REAL_MODELS or AKUNU_REAL_SPEECH is not set")
+    samples = load_audio(Path(speech) / "conf-adminmenu-162.wav")
+    path = tmp_path / "speech.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(16_000)
+        file.writeframes((samples * 32767).round().astype("<i2").tobytes())
+    done = run(built / "transcribe", Path(models) / "whisper-tiny.en", path)
+    assert done.returncode == 0, done.stderr
+    assert "Please press 1 to mute or unmute yourself." in done.stdout
+    assert re.search(r"seconds, en \(probability 1\.00\), \d+ segments", done.stderr)
+    failed = run(built / "transcribe", Path(models) / "whisper-tiny.en", EMBER)
+    assert failed.returncode == 1
+    assert "no WAV file" in failed.stderr
 
 
 def test_pkg_config_knows_the_library(prefix: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import random_models
 from c_library import (
     ARGUMENT,
     HANDLE,
+    UNSUPPORTED,
     CError,
     GenerateOptions,
     Handle,
@@ -48,6 +49,13 @@ def model(library: Library) -> Iterator[Handle]:
     handle = library.new("load_model", str(EMBER).encode(), ctypes.byref(options))
     yield handle
     library.call("close_model", handle)
+
+
+@pytest.mark.parametrize("name", ["grammar", "json_schema", "regex"])
+def test_grammars_are_refused(library: Library, model: Handle, name: str) -> None:
+    with pytest.raises(CError, match=rf"options\.{name} is set.*not in the C library") as refused:
+        generate(library, model, [1, 2], **{name: b"a"})
+    assert refused.value.status == UNSUPPORTED
 
 
 def tokens_of(ids: list[int]) -> Any:

@@ -126,7 +126,10 @@ def transcribe_windows(
             seek += n_frames
             progress(seek * _SECONDS_PER_FRAME)
             continue
-        parts, done = split_text(text.tokens, tokenizer.special.first_timestamp, n_frames)
+        if options.without_timestamps:  # a timestamp that is written all the same says nothing
+            parts, done = [(0, n_frames, text.tokens)], n_frames
+        else:
+            parts, done = split_text(text.tokens, tokenizer.special.first_timestamp, n_frames)
         segments = [
             _segment(seek, begin, end, tokens, text, tokenizer) for begin, end, tokens in parts
         ]
