@@ -204,6 +204,10 @@ AKUNU_API akunu_status akunu_load_session(akunu_model model, const char* path,
  * `length` counts numbers. Texts run together. */
 AKUNU_API akunu_status akunu_embed(akunu_model model, const char* const* texts, size_t n_texts,
                                    float* vectors, size_t capacity, size_t* length);
+/* Likewise of one text, given as tokens, those around it ([CLS], [SEP]) among them. */
+AKUNU_API akunu_status akunu_embed_tokens(akunu_model model, const uint32_t* tokens,
+                                          size_t n_tokens, float* vector, size_t capacity,
+                                          size_t* length);
 
 /* ---- speech ---- */
 

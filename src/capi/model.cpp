@@ -121,6 +121,18 @@ void scale_to_length_1(std::span<float> vector) {
   for (float& number : vector) number = static_cast<float>(number * factor);
 }
 
+// Numbers of a vector. Throws ArgumentError for a model that has none.
+size_t embedding_width(const Model& model) {
+  if (!model.arch().embeds) throw ArgumentError("the model generates text: it has no embeddings");
+  return model.output_width();
+}
+
+std::shared_ptr<LogitsTask> start_embedding(Engine& engine, std::vector<uint32_t> tokens) {
+  return engine.scheduler->encode(
+      {.tokens = std::move(tokens),
+       .pooling = engine.model->config().pooling.value_or(Pooling::mean)});
+}
+
 }  // namespace
 }  // namespace akunu::capi
 
@@ -204,9 +216,7 @@ akunu_status akunu_embed(akunu_model model, const char* const* texts, size_t n_t
   return guarded([&] {
     const std::shared_ptr<ModelObject> object = object_of<ModelObject>(model);
     Engine& engine = *object->engine;
-    if (!engine.model->arch().embeds)
-      throw ArgumentError("the model generates text: it has no embeddings");
-    const size_t width = engine.model->output_width();
+    const size_t width = embedding_width(*engine.model);
     if (n_texts > 0) need(texts, "texts");
     if (const auto answer = answered_by_length(n_texts * width, vectors, capacity, length))
       return *answer;
@@ -214,9 +224,7 @@ akunu_status akunu_embed(akunu_model model, const char* const* texts, size_t n_t
     std::vector<std::shared_ptr<LogitsTask>> tasks;
     for (size_t i = 0; i < n_texts; ++i) {
       need(texts[i], ("texts[" + std::to_string(i) + "]").c_str());
-      tasks.push_back(engine.scheduler->encode(
-          {.tokens = tokenizer->encode(texts[i]),
-           .pooling = engine.model->config().pooling.value_or(Pooling::mean)}));
+      tasks.push_back(start_embedding(engine, tokenizer->encode(texts[i])));
     }
     std::vector<float> all;
     for (const std::shared_ptr<LogitsTask>& task : tasks) {
@@ -226,5 +234,21 @@ akunu_status akunu_embed(akunu_model model, const char* const* texts, size_t n_t
       all.insert(all.end(), vector.begin(), vector.end());
     }
     return give(std::span<const float>(all), vectors, capacity, length);
+  });
+}
+
+akunu_status akunu_embed_tokens(akunu_model model, const uint32_t* tokens, size_t n_tokens,
+                                float* vector, size_t capacity, size_t* length) {
+  return guarded([&] {
+    const std::shared_ptr<ModelObject> object = object_of<ModelObject>(model);
+    const size_t width = embedding_width(*object->engine->model);
+    if (const auto answer = answered_by_length(width, vector, capacity, length)) return *answer;
+    if (n_tokens == 0) throw ArgumentError("there are no tokens to embed");
+    need(tokens, "tokens");
+    const std::unique_ptr<float[]> row =
+        result_of(*start_embedding(*object->engine, {tokens, tokens + n_tokens}));
+    const std::span<float> found(row.get(), width);
+    scale_to_length_1(found);
+    return give(std::span<const float>(found), vector, capacity, length);
   });
 }

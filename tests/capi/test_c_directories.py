@@ -211,7 +211,13 @@ def test_embeddings_of_a_real_directory_are_those_of_the_package(library: Librar
     vectors, length = (ctypes.c_float * 1024)(), ctypes.c_size_t()
     two, room = ctypes.c_size_t(2), ctypes.c_size_t(1024)
     library.call("embed", model, given, two, vectors, room, ctypes.byref(length))
+    ids = akunu.Tokenizer.from_directory(folder).encode(texts[1])
+    tokens, one = (ctypes.c_uint32 * len(ids))(*ids), (ctypes.c_float * 512)()
+    n_tokens, room = ctypes.c_size_t(len(ids)), ctypes.c_size_t(512)
+    width = ctypes.c_size_t()
+    library.call("embed_tokens", model, tokens, n_tokens, one, room, ctypes.byref(width))
     library.call("close_model", model)
+    assert one[: width.value] == vectors[width.value : length.value]
     with akunu.load(folder, device="cpu", threads=1) as known:
         expected = np.asarray(known.embed(texts))
     assert np.array_equal(np.array(vectors[: length.value]).reshape(2, -1), expected)
