@@ -275,31 +275,6 @@ void write_llama2(Messages messages, ChatWriter& out) {
   }
 }
 
-// ---- DeepSeek V3.1: a question is answered without thoughts unless they are asked for ----
-
-void write_deepseek31(Messages messages, ChatWriter& out) {
-  out.own("{bos}");
-  bool is_first = true;
-  for (const auto& [role, text] : messages) {
-    if (role != ChatRole::system) continue;
-    if (!is_first) out.own("\n\n");
-    out.given(text);
-    is_first = false;
-  }
-  bool is_asked = false;
-  for (const auto& [role, text] : messages) {
-    if (role == ChatRole::user) out.own("<｜User｜>").given(text);
-    if (role == ChatRole::assistant) {
-      if (is_asked) out.own("<｜Assistant｜></think>");
-      const size_t at = text.find("</think>");
-      out.given(at == std::string_view::npos ? text : text.substr(at + 8));
-      out.own("<｜end▁of▁sentence｜>");
-    }
-    if (role != ChatRole::system) is_asked = role == ChatRole::user;
-  }
-  if (out.options().generation_prompt && is_asked) out.own("<｜Assistant｜></think>");
-}
-
 // ---- gpt-oss (harmony) ----
 
 void write_harmony(Messages messages, ChatWriter& out) {
@@ -333,7 +308,7 @@ void write_harmony(Messages messages, ChatWriter& out) {
   if (out.options().generation_prompt) out.own("<|start|>assistant");
 }
 
-constexpr std::array<SpecialFormat, 11> kSpecialFormats = {{
+constexpr std::array<SpecialFormat, 10> kSpecialFormats = {{
     {"llama3.1", false, [](Messages m, ChatWriter& out) { write_llama31(m, out, "26 Jul 2024"); }},
     {"llama3.2", false,
      [](Messages m, ChatWriter& out) { write_llama31(m, out, today("%d %b %Y")); }},
@@ -342,7 +317,6 @@ constexpr std::array<SpecialFormat, 11> kSpecialFormats = {{
     {"granite3.3", false, write_granite33},
     {"deepseek3", false, [](Messages m, ChatWriter& out) { write_deepseek(m, out, true); }},
     {"deepseek-r1", false, [](Messages m, ChatWriter& out) { write_deepseek(m, out, false); }},
-    {"deepseek3.1", true, write_deepseek31},  // it has the switch, and it is off
     {"mistral-small-3.2", false, write_mistral_small},
     {"llama2", false, write_llama2},
     {"gpt-oss", false, write_harmony},
