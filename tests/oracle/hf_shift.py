@@ -1,9 +1,9 @@
 """A text on transformers that loses a run of its tokens: keys are turned by the model's own code.
 
-    text = Text(model)
-    text.read(tokens)
-    text.drop(first=20, by=100)
-    logits = text.read(more)
+text = Text(model)
+text.read(tokens)
+text.drop(first=20, by=100)
+logits = text.read(more)
 """
 
 from __future__ import annotations
