@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from akunu._reply_splitter import ReplySplitter
     from akunu.chat import ChatTemplate
     from akunu.chat_request import ChatRequest
+    from akunu.context_overflow import Shorten
     from akunu.embedding import EmbeddingFacts, EmbeddingJob
     from akunu.grammar import FreeText, Grammar
     from akunu.model_facts import ModelConfig
@@ -165,10 +166,12 @@ class CallSteps:
         splitter: ReplySplitter,
         options: SamplingOptions,
         thoughts: FreeText | None = None,
+        shorten: Shorten | None = None,
     ) -> TextStream:
         """Return the reply to a conversation whose prompt is there already.
 
-        `thoughts`: what it begins with; they may have a budget.
+        `thoughts`: what it begins with; they may have a budget. `shorten`: how the prompt gets
+        shorter where the context is full.
         """
         from akunu.grammar import Grammar
 
@@ -178,6 +181,7 @@ class CallSteps:
             splitter,
             Grammar(after=thoughts) if has_budget else None,
             thoughts=thoughts,
+            shorten=shorten,
         )
         native = self._open()
         return TextStream(native, self._begin(native, options, prepared))

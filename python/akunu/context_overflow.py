@@ -63,7 +63,7 @@ def newest_turns(
     """Return what keeps the system prompt and the newest turns of a conversation.
 
     A turn is a user's message with all that follows it, the results of tools among them; the
-    latest one always stays. Of a reply that leaves no room for it, the beginning goes.
+    latest one always stays.
     """
     n_system = 0
     while n_system < len(messages) and messages[n_system].get("role") in ("system", "developer"):
@@ -71,17 +71,30 @@ def newest_turns(
     begins = [
         i for i in range(n_system, len(messages)) if messages[i].get("role") == "user"
     ]  # before the first of them there may be an assistant's message, which goes first
-    prompts: dict[int, Sequence[int]] = {}
 
     def without(n_turns: int) -> Sequence[int]:
-        if n_turns not in prompts:
-            first = begins[n_turns] if n_turns else n_system
-            prompts[n_turns] = render([*messages[:n_system], *messages[first:]])
-        return prompts[n_turns]
+        first = begins[n_turns] if n_turns else n_system
+        return render([*messages[:n_system], *messages[first:]])
+
+    return without_oldest(max(0, len(begins) - 1), without)
+
+
+def without_oldest(n_turns: int, prompt_without: Callable[[int], Sequence[int]]) -> Shorten:
+    """Return what drops the oldest turns of a conversation: as few as must go, at most `n_turns`.
+
+    `prompt_without(n)` is its prompt without the oldest n. Of a reply that leaves no room for what
+    stays, the beginning goes.
+    """
+    prompts: dict[int, Sequence[int]] = {}
+
+    def without(n: int) -> Sequence[int]:
+        if n not in prompts:
+            prompts[n] = prompt_without(n)
+        return prompts[n]
 
     def shorten(most: int, reply: Sequence[int]) -> NDArray[np.uint32]:
         # Fewer turns have fewer tokens: the least number to drop is between these two.
-        least, enough = 0, max(0, len(begins) - 1)
+        least, enough = 0, n_turns
         while least < enough:
             middle = (least + enough) // 2
             if len(without(middle)) + len(reply) <= most:

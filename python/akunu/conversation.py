@@ -23,8 +23,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from akunu._checks import integer
 from akunu._reply_splitter import ReplySplitter
@@ -37,6 +38,9 @@ from akunu.grammar import FreeText
 from akunu.thinking import markers_of
 from akunu.thinking_switch import Setting, with_system
 from akunu.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from akunu.context_overflow import Shorten
 
 _PRIVATE_PLANES: Final = (0xF0000, 0x10FFFD)
 
@@ -206,9 +210,18 @@ class Conversation:
     def _is_open(self, ids: Sequence[int]) -> bool:
         return self._markers.is_open(self._tokenizer.decode(ids[-64:]))
 
-    def prompt_without_turns(self, question: str) -> list[int]:
-        """Return what `prompt` would if all turns were dropped; the turns stay."""
-        turns, self._turns = self._turns, []
+    def shorten(self, question: str) -> Shorten:
+        """Return what shortens `prompt(question)` where the context is full: the oldest turns go.
+
+        The system message and the question stay; no turn is taken from the conversation.
+        """
+        from akunu.context_overflow import without_oldest
+
+        return without_oldest(len(self._turns), partial(self.prompt_without_oldest, question))
+
+    def prompt_without_oldest(self, question: str, n_turns: int) -> list[int]:
+        """Return what `prompt` would if the oldest `n_turns` were dropped; the turns stay."""
+        turns, self._turns = self._turns, self._turns[n_turns:]
         try:
             return self.prompt(question)
         finally:

@@ -21,6 +21,7 @@ import random_experts
 from engine import BOUND_F16_CACHE, BOUND_F32_CACHE, MUTATION_FACTOR, finished, opened, start
 from numpy.typing import NDArray
 from random_models import ModelCase
+from shifting import shifted
 
 pytestmark = pytest.mark.oracle
 
@@ -169,3 +170,24 @@ def read_again(
         logits.append(oracle.logits(pair.theirs, [*text, *new[:-1]])[len(text) - 1 :])
         text += new
     return logits
+
+
+@pytest.mark.parametrize("name", ["gpt-oss", "gemma4-small", "gemma4-moe", "deepseek3-moe", "lfm2"])
+def test_beside_others_it_is_the_text_alone(tmp_path: Path, oracle: Any, name: str) -> None:
+    """Sinks, experts, shared layers, latents and convolutions; drafts or none."""
+    pair = family(name, tmp_path / "model")
+    with opened(pair.path, context=CONTEXT, kv_type="f16") as model:
+
+        def begun(i: int, **more: Any) -> Any:
+            text = [*pair.tokens[i:], *pair.tokens[:i]]
+            return shifted(model, text, *CUTS[i], 40, **{**HOT, "seed": i, **more})
+
+        alone = [finished(begun(i)) for i in range(3)]
+        assert [finished(begun(i, rereads=True)) == alone[i] for i in range(3)] == [
+            name == "lfm2"
+        ] * 3
+        together = [begun(i, speculation=4 * i) for i in range(3)]
+        others = [start(model, pair.tokens[i : i + 60], 40, seed=i, **HOT) for i in range(3)]
+        assert [finished(each) for each in together] == alone
+        for each in others:
+            finished(each)

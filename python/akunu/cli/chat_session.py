@@ -195,7 +195,7 @@ class ChatSession:
         talk, context = self.conversation, self.model.context
         needed = len(talk.prompt(question))
         turns = len(talk.turns)
-        least = len(talk.prompt_without_turns(question))
+        least = len(talk.prompt_without_oldest(question, turns))
         if least > context:
             stays = "; the conversation stays as it is" if turns else ""
             trained = self.model.config.context_length

@@ -57,7 +57,9 @@ def write_reply(
     chosen = replace(sampling_options(sampling, {}), structure=structure)
     if structure is not None:
         options = replace(options, markdown=False)
-    stream: TextStream = model._reply(prompt, splitter, chosen, conversation.free(splitter))
+    stream: TextStream = model._reply(
+        prompt, splitter, chosen, conversation.free(splitter), conversation.shorten(question)
+    )
     output = open_output(options)
     deltas = stream.deltas()
     guard = LoopGuard()
