@@ -1,4 +1,4 @@
-"""Conversations over the end of the context, served: what `Model.chat` says of the same messages."""
+"""Conversations over the end of the context, served: as `Model.chat` has the same messages."""
 
 from __future__ import annotations
 
