@@ -76,6 +76,8 @@ def _rotates(body: Any, attention: Any) -> bool:
         return False
     if type(attention).__name__ == "Cohere2Attention":
         return attention.sliding_window is not None
+    if type(attention).__name__ == "Exaone4Attention" and attention.sliding_window is not None:
+        return bool(attention.is_sliding)
     return bool(getattr(attention, "use_rope", True))
 
 
