@@ -15,6 +15,8 @@ import akunu
 CONTEXT = 256
 SYSTEM = {"role": "system", "content": "You are brief, and you call the user Kim."}
 
+WHY = "Say it to somebody who never learned to count, and who wants to know why it is so."
+
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[Any]:
@@ -47,10 +49,10 @@ def test_a_conversation_goes_over_the_end_again_and_again(
 ) -> None:
     """The server's setting says so, and no request."""
     messages = [SYSTEM]
-    n_forgotten = 0
     with serving(context=CONTEXT, context_overflow=overflow) as client:
         for i in range(12):
-            messages.append({"role": "user", "content": f"Question {i}: what is {i} and {i}?"})
+            question = f"Question {i}: what is {i} and {i}, and what do people call it? {WHY}"
+            messages.append({"role": "user", "content": question})
             body = {"messages": messages, "max_tokens": 40, "temperature": 0}
             reply = posted(client, "/v1/chat/completions", body)
             alone = model.chat(messages, max_tokens=40, temperature=0, context_overflow=overflow)
@@ -60,7 +62,6 @@ def test_a_conversation_goes_over_the_end_again_and_again(
             assert usage["prompt_tokens"] == alone.prompt_tokens <= CONTEXT
             assert usage["completion_tokens"] == alone.completion_tokens
             messages.append({"role": "assistant", "content": content})
-            n_forgotten += usage["prompt_tokens"] + usage["completion_tokens"] > CONTEXT
         stopped = {"messages": messages[-2:-1], "max_tokens": 400, "context_overflow": "stop"}
         usage = posted(client, "/v1/chat/completions", {**stopped, "ignore_eos": True})["usage"]
         assert usage["total_tokens"] == CONTEXT + 1
