@@ -1,6 +1,6 @@
 // The kernels that are no matmul and no attention: element-wise ones, norms, RoPE, and those at the
 // beginning and the end of a step. Each is in the file of its name in kernels/: embed.metal, elementwise.metal,
-// norm.metal, encoder.metal, experts.metal, adapter.metal, rope.metal, sample.metal, speech.metal, latent.metal, convolution.metal, streams.metal, logprobs.metal and
+// norm.metal, encoder.metal, experts.metal, adapter.metal, rope.metal, sample.metal, speech.metal, latent.metal, convolution.metal, scan.metal, streams.metal, logprobs.metal and
 // advance.metal.
 #include <algorithm>
 #include <bit>
@@ -65,6 +65,16 @@ Grid streams_grid(const Scope& scope) {
       std::clamp(round_up(divide_up(row_length(scope.get<Params>()), 4), kSimdWidth), kSimdWidth,
                  kMaxNormThreads);
   return {.threadgroups = {scope.n_rows, 1, 1},
+          .threads = {threads, 1, 1},
+          .threadgroup_bytes = {round_up(4 * (threads / kSimdWidth), 16)}};
+}
+
+// A threadgroup per group of numbers of a row.
+Grid gated_norm_grid(const Scope& scope) {
+  const auto& params = scope.get<GatedNormParams>();
+  const uint32_t threads =
+      std::clamp(round_up(divide_up(params.group, 4), kSimdWidth), kSimdWidth, kMaxNormThreads);
+  return {.threadgroups = {params.dim / std::max(params.group, 1u), scope.n_rows, 1},
           .threads = {threads, 1, 1},
           .threadgroup_bytes = {round_up(4 * (threads / kSimdWidth), 16)}};
 }
@@ -285,6 +295,20 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
       return one_launch("predict_streams", streams_grid<StreamsParams>);
     case Operation::correct_streams:
       return one_launch("correct_streams", streams_grid<StreamsParams>);
+    case Operation::causal_convolution:
+      if (request.cache != Format::f32) return std::nullopt;
+      return per_number("causal_convolution",
+                        [](const Scope& s) { return s.get<CausalConvolutionParams>().n; });
+    case Operation::selective_scan:
+      if (request.cache != Format::f32) return std::nullopt;
+      return one_launch("selective_scan", [](const Scope& s) {
+        const auto& params = s.get<SelectiveScanParams>();
+        return Grid{.threadgroups = {divide_up(params.n_heads * params.head_dim, kHeadSimdgroups),
+                                     s.n_spans, 1},
+                    .threads = {kSimdWidth * kHeadSimdgroups, 1, 1}};
+      });
+    case Operation::gated_norm:
+      return one_launch("gated_norm", gated_norm_grid);
     case Operation::transcription_rules:
       return one_launch("transcription_rules", vocabulary_grid<TranscriptionRulesParams>);
     case Operation::sample: {

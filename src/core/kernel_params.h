@@ -460,6 +460,45 @@ struct StreamsParams {
   float epsilon;       // of the router's norm
 };
 
+// The cache has the convolution's inputs, float [page][kPagePositions][n].
+struct CausalConvolutionParams {
+  uint32_t n;      // numbers of a row that are convolved
+  uint32_t width;  // of the convolution, at least 2
+  uint32_t input_stride;
+  uint32_t input_first;
+  uint32_t page_table_stride;
+  uint32_t page_table_base;
+  uint32_t padding[2];
+};
+
+// Numbers of a row of a state; more are refused by every device.
+AKUNU_CONSTANT uint32_t kMaxStateDim = 256;
+
+// The cache has the states of a sequence behind its last two rows in the page of position 0, float
+// [page][2][n_heads][head_dim][state_dim]: that after n positions is in half n % 2.
+struct SelectiveScanParams {
+  uint32_t n_heads;
+  uint32_t head_dim;
+  uint32_t state_dim;  // at most kMaxStateDim
+  uint32_t n_groups;   // of heads that share B and C
+  uint32_t time_stride;
+  uint32_t time_first;
+  float time_min;  // steps of time are clamped to [time_min, time_max]
+  float time_max;
+  uint32_t page_table_stride;
+  uint32_t page_table_base;
+  uint32_t padding[2];
+};
+
+struct GatedNormParams {
+  uint32_t dim;
+  uint32_t group;  // numbers that are normed together; dim is a multiple of it
+  uint32_t gate_stride;
+  uint32_t gate_first;
+  float epsilon;
+  uint32_t padding[3];
+};
+
 struct SampleParams {
   uint32_t vocab_size;
   uint32_t log_stride;

@@ -55,6 +55,9 @@ enum class Operation : uint8_t {
   sparsify,
   predict_streams,
   correct_streams,
+  causal_convolution,
+  selective_scan,
+  gated_norm,
   // Fused; each equals its nodes in core/fusion_rules.cpp.
   matmul_group,
   matmul_add,

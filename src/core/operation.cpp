@@ -133,6 +133,20 @@ constexpr Operands<7> kCorrectStreams{{{"stream", rows, inout},
                                        {"coefficients", vector, in},
                                        {"scale", vector, in, true},
                                        {"data", rows, inout}}};
+constexpr Operands<5> kCausalConvolution{{{"input", rows, in},
+                                          {"weight", vector, in},
+                                          {"bias", vector, in, true},
+                                          {"cache", cache, inout},
+                                          {"out", rows, out}}};
+constexpr Operands<7> kSelectiveScan{{{"input", rows, in},
+                                      {"times", rows, in},
+                                      {"rate", vector, in},
+                                      {"time_bias", vector, in},
+                                      {"skip", vector, in},
+                                      {"states", cache, inout},
+                                      {"out", rows, out}}};
+constexpr Operands<4> kGatedNorm{
+    {{"input", rows, in}, {"gate", rows, in}, {"weight", vector, in}, {"out", activation, out}}};
 constexpr Operands<3> kMatmulAdd{
     {{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};
 // What rotates heads and writes the cache.
@@ -242,6 +256,9 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"sparsify", kSparsify, sizeof(SparsifyParams)},
     {"predict_streams", kPredictStreams, sizeof(StreamsParams)},
     {"correct_streams", kCorrectStreams, sizeof(StreamsParams)},
+    {"causal_convolution", kCausalConvolution, sizeof(CausalConvolutionParams)},
+    {"selective_scan", kSelectiveScan, sizeof(SelectiveScanParams)},
+    {"gated_norm", kGatedNorm, sizeof(GatedNormParams)},
     {"matmul_group", kMatmulGroup, sizeof(MatmulGroupParams)},
     {"matmul_add", kMatmulAdd, sizeof(MatmulParams)},
     {"rope_kv_write", kRopeKvWrite, sizeof(RopeKvWriteParams)},

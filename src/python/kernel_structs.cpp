@@ -61,6 +61,11 @@ bool describe_structs() {
   PYBIND11_NUMPY_DTYPE(SparsifyParams, n, deviations);
   PYBIND11_NUMPY_DTYPE(StreamsParams, dim, n_streams, active, epsilon);
   PYBIND11_NUMPY_DTYPE(ShortConvolutionParams, dim, width, page_table_stride, page_table_base);
+  PYBIND11_NUMPY_DTYPE(CausalConvolutionParams, n, width, input_stride, input_first,
+                       page_table_stride, page_table_base);
+  PYBIND11_NUMPY_DTYPE(SelectiveScanParams, n_heads, head_dim, state_dim, n_groups, time_stride,
+                       time_first, time_min, time_max, page_table_stride, page_table_base);
+  PYBIND11_NUMPY_DTYPE(GatedNormParams, dim, group, gate_stride, gate_first, epsilon);
   PYBIND11_NUMPY_DTYPE(LatentWriteParams, rank, n_pairs, style, epsilon, page_table_stride,
                        page_table_base);
   PYBIND11_NUMPY_DTYPE(LatentQueryParams, n_heads, n_plain, n_pairs, rank, style, head_rows,
@@ -192,6 +197,12 @@ py::object params_dtype(Operation operation) {
       return dtype_of<StreamsParams>();
     case Operation::short_convolution:
       return dtype_of<ShortConvolutionParams>();
+    case Operation::causal_convolution:
+      return dtype_of<CausalConvolutionParams>();
+    case Operation::selective_scan:
+      return dtype_of<SelectiveScanParams>();
+    case Operation::gated_norm:
+      return dtype_of<GatedNormParams>();
     case Operation::matmul_group:
       return dtype_of<MatmulGroupParams>();
     case Operation::rope_kv_write:

@@ -293,7 +293,10 @@ void test_every_level_has_kernels_of_its_own() {
         request.activation = ActivationKind::bf16;
       }
       request.operation = static_cast<Operation>(i);
-      if (request.operation == Operation::short_convolution) request.cache = Format::f32;
+      if (request.operation == Operation::short_convolution ||
+          request.operation == Operation::causal_convolution ||
+          request.operation == Operation::selective_scan)
+        request.cache = Format::f32;
       const OperationInfo& operation = operation_info(request.operation);
       size_t n_weights = 0;
       for (const OperandInfo& operand : operation.operands)

@@ -117,9 +117,12 @@ void test_the_table_names_what_is_there() {
               check(!kernel, std::string(operation_info(operation).name) + " is left to the CPU");
               continue;
             }
-            // What convolutions keep is F32, whatever keys are.
-            if (operation == Operation::short_convolution && cache != Format::f32) {
-              check(!kernel, "inputs of convolutions are in F32");
+            // What convolutions and scans keep is F32, whatever keys are.
+            const bool keeps_floats = operation == Operation::short_convolution ||
+                                      operation == Operation::causal_convolution ||
+                                      operation == Operation::selective_scan;
+            if (keeps_floats && cache != Format::f32) {
+              check(!kernel, "inputs of convolutions and states are in F32");
               continue;
             }
             // Tables of positions, matrices of adapters and what latent attention absorbs are never in

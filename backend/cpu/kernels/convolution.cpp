@@ -5,8 +5,15 @@
 //   2 cache: float [page][256][dim]   3 out: activation [rows, dim]   25 ShortConvolutionParams
 //   slices: one row   limit: latency at one row; memory: (16 + 8 width) * rows * dim bytes, most of
 //   which are in a cache of the processor
+// causal_convolution: out[r, i] = silu(bias[i] + the sum over j of weight[i, j] *
+//   input[row - (width - 1) + j, i]), nothing before the text's first row; the input is kept.
+//   0 input: rows [rows, input_stride]   1 weight: vector [n * width], the oldest row's first
+//   2 bias: vector [n], optional   3 cache: float [page][256][n]   4 out: rows [rows, n]
+//   25 CausalConvolutionParams
+//   slices: one row   limit: as above, and the exponential
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/activation.h"
+#include "cpu/kernels/gate.h"
 #include "cpu/kernels/rows_kernel.h"
 #include "cpu/kernels/table.h"
 
@@ -68,6 +75,47 @@ struct ShortConvolution {
   }
 };
 
+template <class Isa>
+struct CausalConvolution {
+  static void row(const Call& call, const CausalConvolutionParams& params, uint64_t r, std::byte*) {
+    const uint32_t n = params.n, width = params.width;
+    const Row& row = call.rows[r];
+    const uint64_t n_rows_before = r - call.spans[row.span].first_row;  // in the span
+    const float* weight = operand<const float>(call, 1, 0, 0);
+    const float* bias = operand<const float>(call, 2, 0, 0);
+    float* const out = operand<float>(call, 4, r, n);
+    for (uint32_t i = 0; i < n; ++i) out[i] = bias != nullptr ? bias[i] : 0;
+    for (uint32_t back = width; back-- > 0;) {
+      if (row.position < back) continue;
+      const float* input = back <= n_rows_before
+                               ? input_of(call, params, r - back)
+                               : cached(call, params, row.sequence, row.position - back);
+      const float* taps = weight + (width - 1 - back);
+      for (uint32_t i = 0; i < n; ++i) out[i] += taps[uint64_t{i} * width] * input[i];
+    }
+    for (uint32_t i = 0; i < n; i += Isa::kLanes)
+      Isa::store(out + i, silu<Isa>(Isa::load(out + i, n - i)), n - i);
+    if (!(row.flags & kRowActive)) return;
+    __builtin_memcpy(cached(call, params, row.sequence, row.position), input_of(call, params, r),
+                     sizeof(float) * n);
+  }
+
+ private:
+  static const float* input_of(const Call& call, const CausalConvolutionParams& params,
+                               uint64_t r) {
+    return operand<const float>(call, 0, r, params.input_stride) + params.input_first;
+  }
+  static float* cached(const Call& call, const CausalConvolutionParams& params, uint32_t sequence,
+                       uint32_t position) {
+    const uint32_t page =
+        page_of(call.pages, params.page_table_base, params.page_table_stride, sequence, position);
+    return reinterpret_cast<float*>(call.operands[3]) +
+           kv_offset(page, 1, 0, position % kPagePositions, params.n);
+  }
+};
+
+using CausalRows = RowsKernel<ThisIsa, CausalConvolutionParams, CausalConvolution<ThisIsa>>;
+
 template <template <class> class Activation>
 constexpr KernelEntry short_convolution_entry() {
   using Kernel = ShortConvolution<ThisIsa, Activation<ThisIsa>>;
@@ -80,9 +128,13 @@ constexpr KernelEntry short_convolution_entry() {
 }
 
 constexpr KernelEntry kConvolutionEntries[] = {
-    short_convolution_entry<F32Activation>(),      short_convolution_entry<Bf16Activation>(),
-    short_convolution_entry<Bf16PairActivation>(), short_convolution_entry<Q8Activation>(),
+    short_convolution_entry<F32Activation>(),
+    short_convolution_entry<Bf16Activation>(),
+    short_convolution_entry<Bf16PairActivation>(),
+    short_convolution_entry<Q8Activation>(),
     short_convolution_entry<Q16Activation>(),
+    {{Operation::causal_convolution, kAny, {kAbsent, kAbsent, kAbsent}, F32<ThisIsa>::kFormat},
+     {CausalRows::slices, CausalRows::run, nullptr}},
 };
 
 }  // namespace

@@ -27,6 +27,7 @@ bool find_kernel<ThisIsa>(const KernelKey& request, Kernel& kernel) {
       F::hadamard(),
       F::convolution(),
       F::streams(),
+      F::scan(),
       F::sample(),
       F::logprobs(),
       F::advance(),

@@ -77,6 +77,7 @@ struct Families {
   static KernelList hadamard();
   static KernelList convolution();
   static KernelList streams();
+  static KernelList scan();
   static KernelList sample();
   static KernelList logprobs();
   static KernelList advance();

@@ -1,13 +1,15 @@
-// short_convolution (docs/kernels.md). All activations are float32. Floor: the operands' bytes; latency
+// short_convolution and causal_convolution (docs/kernels.md). All activations are float32. Floor: the operands' bytes; latency
 // decides.
 #include "metal/kernels/common.h"
+#include "metal/kernels/functions.h"
 
-// Where `u` of a position lies.
-inline ulong kept_at(device const uint* pages, constant ShortConvolutionParams& params,
-                     uint sequence, uint position) {
+// Where what is kept of a position lies, `n` numbers of it.
+template <class Params>
+inline ulong kept_at(device const uint* pages, constant Params& params, uint n, uint sequence,
+                     uint position) {
   const uint page =
       page_of(pages, params.page_table_base, params.page_table_stride, sequence, position);
-  return kv_offset(page, 1, 0, position % kPagePositions, params.dim);
+  return kv_offset(page, 1, 0, position % kPagePositions, n);
 }
 
 // A thread per number: of rows before it in its span it computes u again, and so waits for none.
@@ -32,11 +34,43 @@ inline ulong kept_at(device const uint* pages, constant ShortConvolutionParams& 
       device const float* earlier = input + ulong(row - back) * 3 * dim + i;
       u = earlier[0] * earlier[2 * ulong(dim)];
     } else {
-      u = cache[kept_at(pages, params, sequence, place - back) + i];
+      u = cache[kept_at(pages, params, dim, sequence, place - back) + i];
     }
     sum += taps[width - 1 - back] * u;
   }
   const float u = own[0] * own[2 * ulong(dim)];
-  if ((rows[row].flags & kRowActive) != 0) cache[kept_at(pages, params, sequence, place) + i] = u;
+  if ((rows[row].flags & kRowActive) != 0)
+    cache[kept_at(pages, params, dim, sequence, place) + i] = u;
   out[ulong(row) * dim + i] = own[dim] * (sum + taps[width - 1] * u);
+}
+
+// Likewise, of n numbers of a row that are convolved as they are. Grid: (n / threads, rows).
+[[kernel]] void causal_convolution(
+    device const float* input [[buffer(0)]], device const float* weight [[buffer(1)]],
+    device const float* bias [[buffer(2), function_constant(kIsBound2)]],
+    device float* cache [[buffer(3)]], device float* out [[buffer(4)]],
+    constant PassRange& pass [[buffer(23)]],
+    constant CausalConvolutionParams& params [[buffer(25)]], device const Row* rows [[buffer(26)]],
+    device const uint* pages [[buffer(27)]], device const Span* spans [[buffer(30)]],
+    uint3 position [[thread_position_in_grid]]) {
+  const uint n = params.n, width = params.width, i = position.x;
+  if (i >= n) return;
+  const uint row = pass.first_row + position.y, place = rows[row].position;
+  const uint sequence = rows[row].sequence, n_before = row - spans[rows[row].span].first_row;
+  device const float* own = input + ulong(row) * params.input_stride + params.input_first + i;
+  device const float* taps = weight + ulong(i) * width;
+  float sum = kIsBound2 ? bias[i] : 0.0f;
+  for (uint back = width - 1; back > 0; --back) {
+    if (place < back) continue;
+    float earlier = 0.0f;
+    if (back <= n_before)
+      earlier = *(own - ulong(back) * params.input_stride);
+    else
+      earlier = cache[kept_at(pages, params, n, sequence, place - back) + i];
+    sum = fma(taps[width - 1 - back], earlier, sum);
+  }
+  sum = fma(taps[width - 1], own[0], sum);
+  if ((rows[row].flags & kRowActive) != 0)
+    cache[kept_at(pages, params, n, sequence, place) + i] = own[0];
+  out[ulong(row) * n + i] = silu(sum);
 }
