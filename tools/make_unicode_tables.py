@@ -4,8 +4,8 @@
 
 Needs `regex`, and `unicodedata2` 16.0: the expressions of the `tokenizers` library are of Unicode
 16, and equal tokens need equal classes. What BERT takes for punctuation, control characters and
-accents comes from the library itself: its tables for that are years older, and models were trained
-with them.
+accents comes from the library itself, and so does which characters its normal forms know: its
+tables for that are years older, and models were trained with them.
 """
 
 from __future__ import annotations
@@ -63,10 +63,24 @@ def library_codes(holds: Callable[[str], bool]) -> list[int]:
     return [code for code in CODE_POINTS if holds(chr(code))]
 
 
+def combining_class(code: int) -> int:
+    """Return the canonical combining class, 0 of a mark that the library leaves where it is."""
+    order = unicodedata2.combining(chr(code))
+    decompose = normalizers.NFD().normalize_str
+    if order == 0 or decompose(chr(code)) != chr(code):
+        return order
+    # Of two marks, the one of the lower class comes first.
+    lower, higher = (chr(code), "\u0300") if order == 1 else ("\u0334", chr(code))
+    return order if decompose("a" + higher + lower) == "a" + lower + higher else 0
+
+
 def decompositions() -> list[tuple[int, int, int]]:
     """Return (character, first part, second part or 0), one step of canonical decomposition."""
     rows = []
+    decompose = normalizers.NFD().normalize_str
     for code in CODE_POINTS:
+        if decompose(chr(code)) == chr(code):
+            continue
         spelled = unicodedata2.decomposition(chr(code))
         if spelled and not spelled.startswith("<"):
             parts = [int(part, 16) for part in spelled.split()]
@@ -140,7 +154,7 @@ def main() -> None:
         table(
             "kCombiningClasses",
             "ClassRun",
-            runs((code, unicodedata2.combining(chr(code))) for code in range(0x110000)),
+            runs((code, combining_class(code)) for code in CODE_POINTS),
             "The first character of each run of one canonical combining class.",
         ),
         table(

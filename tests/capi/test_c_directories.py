@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from c_library import FILE, UNSUPPORTED, CError, Handle, Library, LoadOptions
 from charsmap import precompiled
-from test_c_text import random_texts
+from random_texts import random_texts
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
 import akunu

@@ -4,39 +4,16 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from c_library import ARGUMENT, FILE, CError, Handle, Library
+from random_texts import random_bytes, random_texts
 
 import akunu
 
 VOCABULARIES = ("bert-bge", "gpt-2", "llama-bpe", "llama-spm", "qwen2")
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
-
-# Where tokenizers differ: spaces, digits, cases, scripts, marks, ends of lines, special tokens.
-PIECES = (
-    *"abcdefghijklmnopqrstuvwxyzABCXYZ0123456789 .,;:!?'\"()[]{}<>|/\\-_+=*&^%$#@~`\n\r\t\v\f",
-    " the", "ing", " 's", "'LL", "'ſ", "İstanbul", "ǅ", "K", "ﬁ", "é", "e\u0301", "ñ", "Å",
-    "  ", "   ", "\n\n", "\r\n", " \n ", "\u00a0", "\u3000", "\u2028", "\u0085", "\x1c",
-    "中文", "日本語テキスト", "한국어", "ไทย", "हिन्दी", "العربية", "עברית", "Ελληνικά",
-    "Русский", "😀", "👩‍👩‍👧", "🇩🇪", "\u200d", "\ufeff", "\ufffd", "½", "²", "Ⅷ", "٣", "१२३", "→",
-    "€", "\u0300",
-    "<|im_end|>", "<s>", "</s>", "[CLS]", "[UNK]", "<0x0A>", "\u2581", "##", "Ġ", "\x00", "\x7f",
-    "\x9f",
-)  # fmt: skip
-
-
-def random_texts(n: int, seed: int) -> Iterator[str]:
-    choose = random.Random(seed)
-    for _ in range(n):
-        if choose.random() < 0.7:
-            yield "".join(choose.choices(PIECES, k=choose.randrange(40)))
-            continue
-        codes = (choose.choice((0x80, 0x800, 0x3000, 0x11000, 0x110000)) for _ in range(12))
-        text = "".join(chr(choose.randrange(1, most)) for most in codes)
-        yield "".join(c for c in text if not 0xD800 <= ord(c) < 0xE000)
 
 
 def vocabulary_path(name: str) -> Path:
@@ -59,11 +36,30 @@ def test_random_texts_have_the_same_tokens(
 ) -> None:
     known, handle = both
     n = int(os.environ.get("AKUNU_RANDOM_TEXTS", "3000"))
-    for text in random_texts(n, seed=1):
+    for text in random_texts(n, seed=1, names=tuple(known.control_tokens())):
         for special, parse in ((False, False), (True, True)):
             expected = known.encode(text, add_special=special, parse_special=parse)
             found = library.encode(handle, text, special=special, parse=parse)
             assert found == expected, repr(text)
+
+
+def test_bytes_are_tokens_or_refused_where_they_are_no_text(
+    library: Library, both: tuple[akunu.Tokenizer, Handle]
+) -> None:
+    known, handle = both
+    n = int(os.environ.get("AKUNU_RANDOM_TEXTS", "3000")) // 10
+    refused = 0
+    for raw in random_bytes(n, seed=8):
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError as error:
+            refused += 1
+            with pytest.raises(CError, match=f"not valid UTF-8 at byte {error.start}\\b") as caught:
+                library.encode_bytes(handle, raw)
+            assert caught.value.status == ARGUMENT
+        else:
+            assert library.encode_bytes(handle, raw) == known.encode(text, add_special=False), raw
+    assert n / 4 < refused < n
 
 
 def test_tokens_become_the_same_text(
