@@ -191,21 +191,48 @@ metal_host() {
   count metal-host
 }
 
-# libakunu as a user of C builds and installs it: its examples by find_package and pkg-config, the API through ctypes.
+# libakunu as a user of C builds and installs it: its examples by find_package and pkg-config, the API through ctypes, its
+# binary interface beside the one that was written down.
 c_library() {
   ensure_venv
   install_packages pkg-config || echo "no pkg-config: its test is skipped"
   local build="$CI_WORK/build-c" prefix="$CI_WORK/c" code=0
-  cmake -S "$clone" -B "$build" -G Ninja -DAKUNU_PYTHON=OFF -DAKUNU_C_LIBRARY=ON -DCMAKE_UNITY_BUILD=ON \
-    -DCMAKE_INSTALL_PREFIX="$prefix" >/dev/null
-  cmake --build "$build"
+  build_c_library "$build" "$prefix"
   cmake --install "$build" >/dev/null
+  c_interface "$build/src/capi/libakunu.so" || code=$?
   fetch_real_models
   in_empty_environment "$clone" ".venv/bin/pytest -m 'not oracle and not slow' tests/capi" "${real_models[@]}" \
     AKUNU_C_PREFIX="$prefix" AKUNU_C_LIBRARY="$build/src/capi/libakunu.so" \
     PYTEST_ADDOPTS="$(pytest_options "$CI_WORK/c_library.xml")" || code=$?
   count c_library "$CI_WORK/c_library.xml"
   return "$code"
+}
+
+build_c_library() {
+  cmake -S "$clone" -B "$1" -G Ninja -DAKUNU_PYTHON=OFF -DAKUNU_C_LIBRARY=ON -DAKUNU_C_DEBUG_INFO=ON \
+    -DCMAKE_UNITY_BUILD=ON -DCMAKE_INSTALL_PREFIX="$2" >/dev/null
+  cmake --build "$1"
+}
+
+# Tokenizers in C++ beside those of the `tokenizers` library, on a million random texts and more: so many for each of the
+# vocabularies in files and in directories.
+random_texts() {
+  ensure_venv
+  local build="$CI_WORK/build-c"
+  build_c_library "$build" "$CI_WORK/c"
+  run_pytest random_texts 'not slow and not oracle and not real' AKUNU_RANDOM_TEXTS=170000 \
+    AKUNU_C_LIBRARY="$build/src/capi/libakunu.so" \
+    PYTEST_ADDOPTS="$(pytest_options "$CI_WORK/random_texts.xml") tests/capi/test_c_text.py tests/capi/test_c_directories.py"
+}
+
+# The binary interface of a libakunu with debug information.
+c_interface() {
+  if [ "$(uname -m)" != x86_64 ] || ! install_packages abigail-tools; then
+    echo "the interface is written down for x86-64, and read by abigail-tools: not compared"
+    return
+  fi
+  (cd "$clone" && "$venv/bin/python" -m tools.c_abi check "$1") || return
+  count c-interface
 }
 
 # Every kernel compiled for NVIDIA's Hopper chips, warnings as errors, and the device linked with them. No GPU is needed.
@@ -376,11 +403,12 @@ thread_sanitizer() { sanitizer thread OFF "$(on_x86 generic,avx2,avx512,amx)" --
 # sanitizer NAME EMULATOR LEVELS [CTEST_OPTIONS ...]
 sanitizer() {
   ensure_clone
-  local name=$1 emulator=$2 levels=$3 build="$CI_WORK/build-${1%%,*}" code=0
+  local name=$1 emulator=$2 levels=$3 build="$CI_WORK/build-${1%%,*}" c_library=OFF code=0
+  [ "$name" != address,undefined ] || c_library=ON
   shift 3
   cmake -S "$clone" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAKUNU_TESTS=ON \
     -DCMAKE_UNITY_BUILD=ON -DAKUNU_PYTHON=OFF -DAKUNU_METAL_EMULATOR="$emulator" -DAKUNU_CPU_LEVELS="$levels" \
-    -DAKUNU_SANITIZE="$name" >/dev/null
+    -DAKUNU_SANITIZE="$name" -DAKUNU_C_LIBRARY="$c_library" -DCMAKE_INSTALL_PREFIX="$build/installed" >/dev/null
   cmake --build "$build"
   # ThreadSanitizer knows fewer address layouts than newer kernels choose from.
   local run=()
@@ -392,6 +420,25 @@ sanitizer() {
   ((code == 0)) || grep -hE -A 15 ': failed: |ERROR: |runtime error: |WARNING: ThreadSanitizer' \
     "$build/Testing/Temporary/LastTest.log" | tail -n 80 || true
   count "sanitizer-$name" "$build/results.xml"
+  [ "$c_library" = OFF ] || sanitized_c_library "$build" || code=$?
+  return "$code"
+}
+
+# The C library's tests and examples on a build that ends with the first report. Python and the compilers that tests start
+# know nothing of sanitizers: the runtimes are loaded first, and what they leave behind is not looked for. The package
+# beside it has other levels of kernels: one that both have, for the same bits.
+sanitized_c_library() {
+  local build=$1 code=0 level=()
+  [ "$(uname -m)" != x86_64 ] || level=(AKUNU_CPU_ISA=avx2)
+  ensure_venv
+  cmake --install "$build" >/dev/null
+  in_empty_environment "$clone" ".venv/bin/pytest -m 'not oracle and not slow' tests/capi" \
+    AKUNU_C_PREFIX="$build/installed" AKUNU_C_LIBRARY="$build/src/capi/libakunu.so" \
+    LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
+    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+    CFLAGS=-fsanitize=address,undefined CXXFLAGS=-fsanitize=address,undefined "${level[@]}" \
+    PYTEST_ADDOPTS="$(pytest_options "$build/c_library.xml")" || code=$?
+  count c-library-sanitized "$build/c_library.xml"
   return "$code"
 }
 
