@@ -51,12 +51,13 @@ typedef struct akunu_adapter_weight {
 
 typedef struct akunu_load_options {
   size_t size;
-  const char* device;   /* "auto" (the default), "cpu", "cuda", "metal" */
-  uint32_t context;     /* positions per text; 0: what the model was trained for, or what fits */
-  uint32_t threads;     /* CPU workers; 0: as many as the process may use */
-  uint64_t kv_memory;   /* bytes for the cache; 0: one full context */
-  const char* kv_type;  /* of keys and values: "f16" (the default), "f32", "q8_0", "q4_0" (keys q8_0) */
-  bool no_prefix_cache; /* texts that begin alike share nothing */
+  const char* device; /* "auto" (the default), "cpu", "cuda", "metal" */
+  uint32_t context;   /* positions per text; 0: what the model was trained for, or what fits */
+  uint32_t threads;   /* CPU workers; 0: as many as the process may use */
+  uint64_t kv_memory; /* bytes for the cache; 0: one full context */
+  const char*
+      kv_type; /* of keys and values: "f16" (the default), "f32", "q8_0", "q4_0" (keys q8_0) */
+  bool no_prefix_cache;          /* texts that begin alike share nothing */
   const akunu_adapter* adapters; /* what texts may ask for, each name once */
   size_t n_adapters;
   const char* draft; /* a smaller model of the same vocabulary, for texts with `speculate` */
