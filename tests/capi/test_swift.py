@@ -33,7 +33,16 @@ NOT_WRAPPED = {
          "akunu_get_number"),
         "the reader of files",
     ),
+    "akunu_embed_tokens": "Model.embed takes texts",
+    **dict.fromkeys(
+        ("akunu_transcribe_file", "akunu_transcribe", "akunu_open_transcription", "akunu_hear",
+         "akunu_finish_transcription", "akunu_cancel_transcription", "akunu_close_transcription",
+         "akunu_get_languages"),
+        "speech, which the package does not have yet",
+    ),
 }  # fmt: skip
+REFUSED = {"grammar", "json_schema", "regex"}
+"""Settings that the C library itself refuses."""
 
 
 MANIFEST = """\
@@ -168,7 +177,7 @@ def test_every_status_and_every_setting_is_known() -> None:
         without_comments = re.sub(r"/\*.*?\*/", "", body[1], flags=re.DOTALL)
         fields = re.findall(r"(\w+);", without_comments)
         assert len(fields) > 2
-        for field in fields:
+        for field in set(fields) - REFUSED:
             assert re.search(rf"\b{field}\b", SOURCES), f"{name}.{field}"
 
 
