@@ -11,7 +11,6 @@ it: it is done for the first text. `check` finds what is wrong before, in a seve
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import repeat
@@ -56,7 +55,9 @@ def build(vocabulary: Vocabulary) -> Encode:
     encode = builders[vocabulary.model](vocabulary)
     if not vocabulary.nfc:
         return encode
-    return lambda text, opens: encode(unicodedata.normalize("NFC", text), opens)
+    # The library's, with which models are trained: that of Python depends on Python's version.
+    compose = normalizers.NFC().normalize_str
+    return lambda text, opens: encode(compose(text), opens)
 
 
 def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
