@@ -97,6 +97,7 @@ struct alignas(4 * sizeof(T)) vec<T, 4> {
   template <class U>
   AKUNU_DEVICE explicit vec(vec<U, 4> v) : x(T(v.x)), y(T(v.y)), z(T(v.z)), w(T(v.w)) {}
   AKUNU_DEVICE T operator[](uint i) const { return i == 0 ? x : i == 1 ? y : i == 2 ? z : w; }
+  AKUNU_DEVICE T& operator[](uint i) { return i == 0 ? x : i == 1 ? y : i == 2 ? z : w; }
 };
 
 using float2 = vec<float, 2>;
