@@ -125,6 +125,10 @@ def test_another_cache_type_is_refused(library: Library) -> None:
 
 def test_a_draft_model_changes_no_token(library: Library) -> None:
     alone, both = load(library), load(library, draft=str(EMBER).encode())
+    # That the draft model is there, is seen by the memory of both, before texts need more.
+    infos = [ModelInfo(), ModelInfo()]
+    for model, info in zip((alone, both), infos, strict=True):
+        library.call("get_model_info", model, ctypes.byref(info))
     expected, stats = text_of(library, alone)
     assert stats.drafted_tokens == 0
     tokens, stats = text_of(library, alone, speculate=True)  # the text repeats itself
@@ -134,10 +138,7 @@ def test_a_draft_model_changes_no_token(library: Library) -> None:
     assert (tokens, stats.drafted_tokens) == (expected, 0)
     tokens, stats = text_of(library, both, speculate=True)
     assert tokens == expected
-    # That the draft model is there, is seen by the memory of both.
-    infos = [ModelInfo(), ModelInfo()]
-    for model, info in zip((alone, both), infos, strict=True):
-        library.call("get_model_info", model, ctypes.byref(info))
+    for model in (alone, both):
         library.call("close_model", model)
     with akunu.load("ember", draft="ember", device="cpu", context=CONTEXT, threads=1) as known:
         assert infos[1].memory_bytes + infos[1].mapped_bytes == of_device(known)
