@@ -13,7 +13,7 @@ using Pages = std::vector<uint32_t>;
 
 // Layers that keep everything, and layers of a window, whose pages of 2 * 256 positions take so much.
 GroupShape group_of(CacheKind kind, uint64_t page_bytes) {
-  return {kind, Format::f16, {{0, 1, page_bytes / 2 / kPage}}};
+  return {kind, Format::f16, {{0, 1, page_bytes / 2 / kPage, page_bytes / 2 / kPage}}};
 }
 
 // A page of the cache takes 1 MiB. The 256 positions of a page also need token logs and page tables of 8
