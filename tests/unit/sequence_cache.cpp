@@ -410,7 +410,7 @@ class Pair {
   static std::vector<GroupShape> groups_with(const CacheKind& kind) {
     std::vector<GroupShape> groups = cache_groups(layers_of({0}), Format::f32);
     groups[0].layers = {groups[0].layers[0]};
-    groups.push_back({kind, Format::f32, {{1, 1, n_kept(kind) * sizeof(float), 1}}});
+    groups.push_back({kind, Format::f32, {{1, 1, n_kept(kind) * sizeof(float), 0, 1}}});
     return groups;
   }
   Binding state_of(uint32_t slot, uint32_t n) {
