@@ -104,7 +104,7 @@ def library_json(
 ) -> str:
     """Return a tokenizer.json that makes ids of ordinary text."""
     kept = json.loads(steps)
-    # Before the numbers of tokens that text does not become: who cannot guess it cannot write it.
+    # Hidden tokens get names with a random prefix: no text can contain one.
     secret = secrets.token_hex(16)
     vocabulary = [
         [secret + str(index) if is_hidden or not token else token, float(score)]

@@ -115,7 +115,7 @@ def spell(steps: Mapping[str, Any], token: str) -> bytes:
 def build_words(vocabulary: Vocabulary) -> Callable[[str, bool], list[int]]:
     """Return the encoder of ordinary text; words that are no tokens become unknown."""
     steps = json.loads(vocabulary.steps)
-    # Before the numbers of tokens that text does not become: who cannot guess it cannot write it.
+    # Hidden tokens get names with a random prefix: no text can contain one.
     secret = secrets.token_hex(16)
     names = {
         secret + str(index) if kind in (CONTROL, USER_DEFINED) or not token else token: index

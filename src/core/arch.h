@@ -241,7 +241,7 @@ struct LayerDescriptor {
   FeedForward feed_forward = FeedForward::gated;
   Activation activation = Activation::silu;
   uint32_t ffn_dim = 0;
-  // Of a gate's row counts what is above its mean by so many standard deviations, less that.
+  // Activation sparsity (Gemma 3n): gate = max(gate - (mean + gate_cut * standard deviation), 0) over a row.
   std::optional<float> gate_cut;
   // Beside attention a branch of few numbers (LAuReL, Menghani et al., 2024), of the same normed input x:
   // x + norm(right(left(x))). The residual with both is multiplied by the root of a half.

@@ -475,7 +475,7 @@ struct CausalConvolutionParams {
 AKUNU_CONSTANT uint32_t kMaxStateDim = 256;
 
 // The cache has the states of a sequence behind its last two rows in the page of position 0, float
-// [page][2][n_heads][head_dim][state_dim]: that after n positions is in half n % 2.
+// [page][2][n_heads][head_dim][state_dim]: the state after n positions is at index n % 2.
 struct SelectiveScanParams {
   uint32_t n_heads;
   uint32_t head_dim;

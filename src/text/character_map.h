@@ -1,4 +1,4 @@
-// SentencePiece's table of characters and what they become (`precompiled_charsmap`): a double array of bytes,
+// SentencePiece's normalization table (`precompiled_charsmap`): a double array of bytes,
 // as darts-clone writes it, and the texts that it leads to, each with a zero behind it.
 #pragma once
 

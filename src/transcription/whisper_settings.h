@@ -17,8 +17,8 @@ struct WhisperSettings {
   std::vector<float> mel_filters = {};  // [n_mels, 201], the file's own; empty: the usual ones
 };
 
-// `path`: a directory, a safetensors file in it, or a GGUF file. Throws ModelFormatError for what contradicts
-// itself.
+// Reads them. `path`: a model directory, a safetensors file in one, or a GGUF file. `n_mels`: the model's mel
+// bands. Throws ModelFormatError for a file that is damaged, or whose mel filters have another size.
 WhisperSettings read_whisper_settings(const std::string& path, size_t n_mels);
 
 }  // namespace akunu

@@ -20,7 +20,7 @@ PIECES = (
 )  # fmt: skip
 # A surrogate, a number above all characters, and one that is written too long.
 FORBIDDEN = (b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe0\x80\x80")
-# Of Unicode's general categories, those that expressions of tokenizers ask for.
+# The general categories of Unicode that the regular expressions of tokenizers distinguish.
 CLASSES = {
     "marks": ("Mn", "Mc", "Me"),
     "letters": ("Lu", "Ll", "Lt", "Lm", "Lo"),

@@ -106,7 +106,7 @@ def of_device(model: akunu.Model) -> int:
 @pytest.mark.parametrize("kv_type", ["f16", "f32", "q8_0", "q4_0"])
 def test_cache_types_are_those_of_the_package(library: Library, kv_type: str) -> None:
     model = load(library, kv_type=kv_type.encode())
-    # Before a text: programs are made when steps first have so many rows, which depends on time.
+    # Read before generating: steps with new numbers of rows compile programs, as timing has it.
     info = ModelInfo()
     library.call("get_model_info", model, ctypes.byref(info))
     tokens, _ = text_of(library, model)

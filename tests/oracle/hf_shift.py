@@ -88,7 +88,7 @@ def _turned(body: Any, attention: Any, i: int, keys: Any, by: int) -> Any:
     kind = []
     if "layer_type" in inspect.signature(rotary.forward).parameters:
         kind = [body.config.layer_types[i]]
-    # Where frequencies are stretched, cosine and sine are larger than 1: keys are so already.
+    # YaRN and LongRoPE multiply cosine and sine by attention_scaling; cached keys have it already.
     factor = getattr(rotary, "_".join([*kind, "attention_scaling"]))
     of_model = vars(sys.modules[type(attention).__module__])
     with torch.inference_mode():

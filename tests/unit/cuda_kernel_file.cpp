@@ -21,7 +21,8 @@ void put(std::string& bytes, size_t at, const void* value, size_t n) {
   std::memcpy(bytes.data() + at, value, n);
 }
 
-// Two images, "one" and "two", at 320 and 384; the layout as kernel_file.h has it.
+// A valid kernel file with two images: "one" at byte 320 and "two" at byte 384. kernel_file.h describes the
+// layout.
 std::string sound_file() {
   std::string bytes(400, '\0');
   const uint32_t version = 1, n_images = 2;

@@ -1,11 +1,13 @@
-// selective_scan: of each head h with its rows of state S [head_dim, state_dim], row after row of a span:
+// selective_scan: the recurrence of Mamba-2. For each head h, with state S [head_dim, state_dim], over the rows of a span:
 //   t = clamp(log(1 + e^(times[h] + time_bias[h])), time_min, time_max)
 //   S = e^(t * rate[h]) * S + (t * x) B^T;  out = S C + skip[h] * x
-//   0 input: rows [rows, n_heads * head_dim + 2 * n_groups * state_dim], x, B, C
+//   0 input: rows [rows, n_heads * head_dim + 2 * n_groups * state_dim]: x, then B, then C
 //   1 times: rows [rows, time_stride]   2 rate   3 time_bias   4 skip: vectors [n_heads]
-//   5 states: float [page][2][n_heads][head_dim][state_dim], that of n positions in half n % 2   6 out: rows [rows, n_heads * head_dim]
+//   5 states: float [page][2][n_heads][head_dim][state_dim]; the state after n positions is at index n % 2
+//   6 out: rows [rows, n_heads * head_dim]
 //   25 SelectiveScanParams
-//   slices: kStateRows rows of a head's state x a span: twice 8 KiB of 128 numbers, in L1 for all its rows
+//   slices: kStateRows rows of one head's state, for a whole span; old and new state take 8 KiB each (state_dim 128)
+//   and stay in L1
 //   limit: two FMAs per number of state and row
 // gated_norm: out[r, i] = kind(rms_norm of u = input * silu(gate), over every `group` numbers)
 //   0 input: rows [rows, dim]   1 gate: rows [rows, gate_stride]   2 weight: vector [dim]

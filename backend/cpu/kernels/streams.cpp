@@ -6,8 +6,9 @@
 //   0 stream: rows [rows, dim]   1 others: rows [rows, (n - 1) dim]   2 norm: vector [dim]
 //   3 router: vector [n dim]   4 coefficients: vector [n n n]   5 active: rows [rows, dim]
 //   25 StreamsParams
-// correct_streams: y = data; x_s += (1 + sum over k of coefficients[s, k] * m_k) * (data - x_active);
-//   data = x_active then, times scale where it is bound
+// correct_streams: with y = data, for every stream s:
+//   x_s += (1 + sum over k of coefficients[s, k] * m_k) * (data - x_active), x_active being the value before;
+//   then data = the new x_active, times scale if there is one
 //   0 to 3 as above   4 coefficients: vector [n n]   5 scale: vector [dim], optional
 //   6 data: rows [rows, dim]   25 StreamsParams
 // match_rms: out = input * rms(like) / rms(input)

@@ -3,8 +3,8 @@
 // All numbers are little-endian. A head, n_images rows, then the images, each at a multiple of 64 bytes:
 //   head: char magic[8] "akunuGPU", u32 version, u32 n_images, char id[64], char architectures[64]
 //   row:  char name[48], u64 offset, u64 n_bytes
-// Names are padded with zeros. `id` names the sources that the kernels were made of: an engine with other
-// parameters or another table of kernels must not launch them.
+// Names are padded with zeros. `id` is a hash of the kernels' sources and of the kernel table. An engine built
+// from other sources must not launch these kernels, because their parameters may differ.
 #pragma once
 
 #include <string>

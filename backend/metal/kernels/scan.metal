@@ -64,7 +64,7 @@ inline float softplus(float x) {
     }
     sum = simd_sum(sum);
     if (lane == 0) out[ulong(r) * inner + place] = fma(skip[head], x, sum);
-    // Of a span, the states behind its last two active rows stay.
+    // Only the states after the last two active rows of the span are written to the cache.
     bool stays = r + 2 >= end;
     for (uint next = r + 1; next < min(r + 3, end); ++next)
       stays = stays || (rows[next].flags & kRowActive) == 0;

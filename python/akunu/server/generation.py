@@ -143,7 +143,7 @@ class Generation(Response):
         self._count(replies)
 
     def _count(self, replies: Sequence[Completion]) -> None:
-        """Tell how the texts went, once; before their end is sent: its reader finds them so."""
+        """Count the texts, once, and before their end is sent: metrics agree with the answer."""
         if not self._is_counted:
             self._is_counted = True
             self._observer.ended(replies)
