@@ -20,7 +20,8 @@ import numpy as np
 
 from akunu._pretokenizers import FAMILIES, PreTokenizer
 from akunu._text_frame import TextFrame, frame_of
-from akunu._unigram import is_unigram, pieces_of, prefix_scheme, steps_of
+from akunu._tokenizer_steps import prefixes_first_only
+from akunu._unigram import has_prefix, is_unigram, pieces_of, steps_of
 from akunu._vocabulary import (
     BYTE,
     CONTROL,
@@ -35,7 +36,7 @@ from akunu._vocabulary import (
     byte_of,
     read_vocabulary,
 )
-from akunu._word_models import KINDS, opens_without_space, prefixes_first_only, steps_of_words
+from akunu._word_models import KINDS, opens_without_space, steps_of_words
 from akunu._wordpiece_json import is_wordpiece, read_wordpiece
 from akunu.errors import ModelFormatError, UnsupportedModelError
 
@@ -191,11 +192,9 @@ class _TokenizerJson:
             "tokenizer.ggml.scores": np.concatenate([scores, more]),
             "tokenizer.ggml.unknown_token_id": unknown,
         }
-        steps = steps_of(self._described)
-        scheme = prefix_scheme(steps)
-        metadata["tokenizer.ggml.add_space_prefix"] = scheme != "never"
-        result = ReadTokenizer(metadata, steps=steps)
-        result.prefix_at_start_only = scheme == "first"
+        metadata["tokenizer.ggml.add_space_prefix"] = has_prefix(self._described)
+        result = ReadTokenizer(metadata, steps=steps_of(self._described))
+        result.prefix_at_start_only = prefixes_first_only(self._described)
         self._read_frame(result)
         self._note_added(result)
         return result

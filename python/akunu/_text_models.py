@@ -10,18 +10,20 @@ it: it is done for the first text. `check` finds what is wrong before, in a seve
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import repeat
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from akunu._metadata import TOKENS
 from akunu._pretokenizers import PreTokenizer, byte_alphabet
-from akunu._unigram import library_json, prefix_scheme, without_prefix
+from akunu._tokenizer_steps import prefixes_first_only, stop_prefixing
+from akunu._unigram import library_json
 from akunu._vocabulary import (
     BYTE,
     CONTROL,
@@ -191,14 +193,15 @@ def build_wordpiece(vocabulary: Vocabulary) -> Encode:
 
 def build_unigram(vocabulary: Vocabulary) -> Encode:
     """Take the pieces whose scores have the largest sum; unknown characters become unknown."""
-    opening = _library_unigram(vocabulary, vocabulary.steps)
-    later = opening
-    if prefix_scheme(vocabulary.steps) == "first":
-        later = _library_unigram(vocabulary, without_prefix(vocabulary.steps))
+    steps = json.loads(vocabulary.steps)
+    opening = later = _library_unigram(vocabulary, steps)
+    if prefixes_first_only(steps):
+        stop_prefixing(steps)
+        later = _library_unigram(vocabulary, steps)
     return lambda text, opens: _ids(opening if opens else later, text)
 
 
-def _library_unigram(vocabulary: Vocabulary, steps: str) -> Tokenizer:
+def _library_unigram(vocabulary: Vocabulary, steps: Mapping[str, Any]) -> Tokenizer:
     assert vocabulary.scores is not None
     assert vocabulary.unk_id is not None
     hidden = np.isin(vocabulary.types, (CONTROL, USER_DEFINED))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import base64
 import json
-import secrets
 from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from akunu._tokenizer_steps import library_names, metaspaces
 from akunu.errors import ModelFormatError
 
 _SPACE: Final = "\u2581"
@@ -62,19 +62,13 @@ def steps_of_gguf(charsmap: bytes, *, collapses: bool, prefixes: bool) -> str:
     )
 
 
-def prefix_scheme(steps: str) -> str:
-    """Return which words have a space put in front: "always", "first" or "never"."""
-    cuts = json.loads(steps)["pre_tokenizer"] or {}
-    for step in cuts.get("pretokenizers", [cuts]):
-        if step.get("type") == "Metaspace":
-            usual = "always" if step.get("add_prefix_space", True) else "never"
-            return str(step.get("prepend_scheme", usual))
-    return "never"
-
-
-def without_prefix(steps: str) -> str:
-    """Return the same for a text that is not the beginning: no word has a space put in front."""
-    return steps.replace('"prepend_scheme": "first"', '"prepend_scheme": "never"')
+def has_prefix(steps: Mapping[str, Any]) -> bool:
+    """Whether words, or the first of them, have a space put in front."""
+    return any(
+        step.get("prepend_scheme", "always" if step.get("add_prefix_space", True) else "never")
+        != "never"
+        for step in metaspaces(steps)
+    )
 
 
 def pieces_of(model: Mapping[str, Any]) -> tuple[list[str], NDArray[np.floating[Any]]]:
@@ -100,33 +94,26 @@ def library_json(
     scores: NDArray[np.floating[Any]],
     hidden: NDArray[np.bool_],
     unknown: int,
-    steps: str,
+    steps: Mapping[str, Any],
 ) -> str:
     """Return a tokenizer.json that makes ids of ordinary text."""
-    kept = json.loads(steps)
-    # Hidden tokens get names with a random prefix: no text can contain one.
-    secret = secrets.token_hex(16)
-    vocabulary = [
-        [secret + str(index) if is_hidden or not token else token, float(score)]
-        for index, (token, score, is_hidden) in enumerate(
-            zip(tokens, scores.tolist(), hidden.tolist(), strict=True)
-        )
-    ]
+    names = library_names(tokens, hidden.tolist())
+    vocabulary = list(zip(names, scores.astype(float).tolist(), strict=True))
     return json.dumps(
         {
             "version": "1.0",
             "truncation": None,
             "padding": None,
             "added_tokens": [],
-            "normalizer": kept["normalizer"],
-            "pre_tokenizer": kept["pre_tokenizer"],
+            "normalizer": steps["normalizer"],
+            "pre_tokenizer": steps["pre_tokenizer"],
             "post_processor": None,
             "decoder": None,
             "model": {
                 "type": "Unigram",
                 "unk_id": unknown,
                 "vocab": vocabulary,
-                "byte_fallback": kept["byte_fallback"],
+                "byte_fallback": steps["byte_fallback"],
             },
         }
     )

@@ -8,7 +8,6 @@ under the keys of GGUF.
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
@@ -16,6 +15,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from akunu._pretokenizers import byte_alphabet
+from akunu._tokenizer_steps import library_names, stop_prefixing
 from akunu._vocabulary import CONTROL, UNKNOWN, USER_DEFINED, Vocabulary
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
 
@@ -67,11 +67,6 @@ def steps_of_words(described: Mapping[str, Any]) -> str:
     return json.dumps(steps)
 
 
-def prefixes_first_only(steps: Mapping[str, Any]) -> bool:
-    """Whether a text behind a special token has no space in front, as Metaspace may say."""
-    return any(step.get("prepend_scheme") == "first" for step in _metaspaces(steps))
-
-
 def opens_without_space(steps: Mapping[str, Any]) -> bool:
     """Whether the first word of a text is written without the space that stands before others."""
     decoder = steps["decoder"]
@@ -115,19 +110,11 @@ def spell(steps: Mapping[str, Any], token: str) -> bytes:
 def build_words(vocabulary: Vocabulary) -> Callable[[str, bool], list[int]]:
     """Return the encoder of ordinary text; words that are no tokens become unknown."""
     steps = json.loads(vocabulary.steps)
-    # Hidden tokens get names with a random prefix: no text can contain one.
-    secret = secrets.token_hex(16)
-    names = {
-        secret + str(index) if kind in (CONTROL, USER_DEFINED) or not token else token: index
-        for index, (token, kind) in enumerate(
-            zip(vocabulary.tokens, vocabulary.types.tolist(), strict=True)
-        )
-    }
+    hidden = np.isin(vocabulary.types, (CONTROL, USER_DEFINED)).tolist()
+    names = {name: i for i, name in enumerate(library_names(vocabulary.tokens, hidden))}
     try:
         tokenizer = _library_tokenizer(steps, names)
-        # Where Metaspace puts a space in front of the first piece of a text alone.
-        for step in _metaspaces(steps) if prefixes_first_only(steps) else ():
-            step["prepend_scheme"] = "never" if step["prepend_scheme"] == "first" else "always"
+        stop_prefixing(steps)
         within = _library_tokenizer(steps, names)
     except Exception as error:
         raise ModelFormatError(f"{_WHERE}: the tokenizer cannot be used: {error}") from None
@@ -155,13 +142,6 @@ def _first_unknown(tokenizer: Tokenizer, text: str, names: Mapping[str, int]) ->
     cut = tokenizer.pre_tokenizer
     words = [word for word, _ in cut.pre_tokenize_str(text)] if cut is not None else [text]
     return next((word for word in words if word not in names), text)
-
-
-def _metaspaces(steps: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the steps of the pre-tokenizer that write spaces as a character."""
-    given = steps["pre_tokenizer"]
-    pieces = given.get("pretokenizers", [given]) if isinstance(given, dict) else []
-    return [each for each in pieces if isinstance(each, dict) and each.get("type") == "Metaspace"]
 
 
 def _library_tokenizer(steps: Mapping[str, Any], names: Mapping[str, int]) -> Tokenizer:

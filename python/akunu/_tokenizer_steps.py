@@ -1,0 +1,47 @@
+"""What tokenizers of directories share that the `tokenizers` library runs: Unigram and words.
+
+`steps` are parts of a tokenizer.json, among them its pre-tokenizer.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+
+def metaspaces(steps: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the steps of the pre-tokenizer that write spaces as a character.
+
+    >>> metaspaces({"pre_tokenizer": {"type": "Metaspace", "prepend_scheme": "first"}})
+    [{'type': 'Metaspace', 'prepend_scheme': 'first'}]
+    """
+    given = steps.get("pre_tokenizer")
+    pieces = given.get("pretokenizers", [given]) if isinstance(given, dict) else []
+    return [each for each in pieces if isinstance(each, dict) and each.get("type") == "Metaspace"]
+
+
+def prefixes_first_only(steps: Mapping[str, Any]) -> bool:
+    """Whether a text behind a special token has no space in front, as Metaspace may say."""
+    return any(step.get("prepend_scheme") == "first" for step in metaspaces(steps))
+
+
+def stop_prefixing(steps: Mapping[str, Any]) -> None:
+    """Change the steps to those of a text behind another, which gets no space in front."""
+    for step in metaspaces(steps):
+        if step.get("prepend_scheme") == "first":
+            step["prepend_scheme"] = "never"
+
+
+def library_names(tokens: Sequence[str], hidden: Iterable[bool]) -> list[str]:
+    """Return what tokens are called in the library; texts cannot become those that are hidden.
+
+    >>> names = library_names(["<s>", "a", ""], [True, False, False])
+    >>> names[1], len(names[0])
+    ('a', 33)
+    """
+    prefix = secrets.token_hex(16)  # random: no text can contain such a name
+    return [
+        prefix + str(index) if is_hidden or not token else token
+        for index, (token, is_hidden) in enumerate(zip(tokens, hidden, strict=True))
+    ]
