@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "text/gguf_metadata.h"
 #include "text/tokenizer_json.h"
+#include "weight/json_file.h"
 #include "weight/mapped_file.h"
 #include "weight/printable.h"
 
@@ -27,16 +28,7 @@ constexpr std::string_view kPunctuationCut = R"([\p{P}\$\+<=>\^~\|`])";
 
 std::optional<JsonValue> json_file(const fs::path& path) {
   if (!fs::is_regular_file(path)) return std::nullopt;
-  const std::string name = path.filename().string();
-  const auto file = MappedFile::open(path.string());
-  const std::span<const std::byte> bytes = file->bytes();
-  if (bytes.size() > kLargestJson)
-    throw ModelFormatError(name + " has " + std::to_string(bytes.size()) + " bytes, at most " +
-                           std::to_string(kLargestJson) + " are read");
-  JsonValue value = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name);
-  if (const auto damage = file->damage()) throw ModelFormatError(*damage);
-  if (value.kind != Kind::object) throw ModelFormatError(name + " is no JSON object");
-  return value;
+  return read_json_object(path.string(), path.filename().string(), kLargestJson);
 }
 
 // What is put around every text.

@@ -7,8 +7,7 @@
 #include "core/error.h"
 #include "speech/mel_frames.h"
 #include "weight/gguf.h"
-#include "weight/json.h"
-#include "weight/mapped_file.h"
+#include "weight/json_file.h"
 #include "weight/model_source.h"
 #include "weight/printable.h"
 
@@ -16,6 +15,8 @@ namespace akunu {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr size_t kLargestJson = size_t{1} << 24;  // bytes; real ones have some kilobytes
 
 std::vector<int64_t> integers(const JsonValue& object, std::string_view key) {
   std::vector<int64_t> found;
@@ -30,13 +31,8 @@ std::vector<int64_t> integers(const JsonValue& object, std::string_view key) {
 WhisperSettings of_directory(const fs::path& folder) {
   const fs::path path = folder / "generation_config.json";
   if (!fs::is_regular_file(path)) return {};
-  const auto file = MappedFile::open(path.string());
-  const std::span<const std::byte> bytes = file->bytes();
-  const JsonValue said = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
-                                    printable(path.string(), kPathLimit));
-  if (const auto damage = file->damage()) throw ModelFormatError(*damage);
-  if (said.kind != JsonValue::Kind::object)
-    throw ModelFormatError(printable(path.string(), kPathLimit) + ": an object is needed");
+  const JsonValue said =
+      read_json_object(path.string(), printable(path.string(), kPathLimit), kLargestJson);
   WhisperSettings settings;
   const JsonValue* multilingual = said.find("is_multilingual");
   if (multilingual != nullptr && multilingual->kind == JsonValue::Kind::boolean)
