@@ -17,6 +17,14 @@ std::vector<double> row_of(LogitsTask& task) {
   return {row.get(), row.get() + task.width()};
 }
 
+// Softmax, in place.
+void normalise(std::vector<double>& logits) {
+  const double most = std::ranges::max(logits);
+  double sum = 0;
+  for (double& each : logits) sum += each = std::exp(each - most);
+  for (double& each : logits) each /= sum;
+}
+
 }  // namespace
 
 void Running::cancel() {
@@ -70,10 +78,8 @@ WindowText WindowDecoder::decode(const Window& window, const std::string& langua
     WindowText text = draw(window, prompt, temperature, seed);
     if (!silence) {
       std::vector<double> row = row_of(*pending);
-      const double most = std::ranges::max(row);
-      double sum = 0;
-      for (double& logit : row) sum += logit = std::exp(logit - most);
-      silence = row[special.no_speech] / sum;
+      normalise(row);
+      silence = row[special.no_speech];
     }
     text.no_speech_prob = *silence;
     text.temperature = text.last_temperature = temperature;
@@ -168,11 +174,7 @@ std::vector<double> language_probabilities(Scheduler& scheduler, const SpeechMod
   const std::vector<double> row = row_of(*task);
   std::vector<double> found;
   for (const auto& [code, token] : model.words.languages()) found.push_back(row[token]);
-  if (found.empty()) return found;
-  const double most = std::ranges::max(found);
-  double sum = 0;
-  for (double& each : found) sum += each = std::exp(each - most);
-  for (double& each : found) each /= sum;
+  if (!found.empty()) normalise(found);
   return found;
 }
 
