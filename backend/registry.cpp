@@ -10,7 +10,7 @@
 #include "core/home_process.h"
 #include "cpu/cpu_device.h"
 #include "cpu/roofline.h"
-#ifdef AKUNU_CUDA
+#ifdef AKUNU_CUDA_DEVICE
 #include "cuda/cuda_device.h"
 #endif
 #ifdef AKUNU_CUDA_KERNEL_FILE
@@ -36,7 +36,7 @@ constexpr std::array kBackends{
 #ifdef AKUNU_METAL
     Backend{"metal", create_metal_device, metal::measure_roofline, metal::levels},
 #endif
-#ifdef AKUNU_CUDA
+#ifdef AKUNU_CUDA_DEVICE
     Backend{"cuda", create_cuda_device, cuda::measure_roofline, cuda::levels},
 #endif
     Backend{"cpu", create_cpu_device, cpu::measure_roofline, cpu::levels},
@@ -61,7 +61,7 @@ auto with_backend(std::string_view name, const Use& use) {
     if (backend.name == name) return use(backend);
     known += ", " + std::string(backend.name);
   }
-#ifndef AKUNU_CUDA
+#ifndef AKUNU_CUDA_DEVICE
   if (name == "cuda") throw ArgumentError("NVIDIA GPUs are used on Linux only");
 #endif
   throw ArgumentError("there is no device \"" + std::string(name) + "\"; known are auto" + known);

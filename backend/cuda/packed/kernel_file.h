@@ -20,6 +20,8 @@ class KernelFile {
   // Reads the file. Throws ModelFormatError, with the path and what to do, where it cannot be read, is
   // damaged, or has another id.
   KernelFile(const std::string& path, std::string_view id);
+  KernelFile(const KernelFile&) = delete;
+  KernelFile& operator=(const KernelFile&) = delete;
 
   std::span<const KernelImage> images() const { return images_; }
   std::string_view architectures() const { return architectures_; }
