@@ -20,6 +20,16 @@
 namespace akunu::cpu {
 namespace {
 
+// The n inputs that the cache, operand `slot`, keeps of a position.
+template <class Params>
+float* cached_inputs(const Call& call, const Params& params, uint32_t slot, uint32_t n,
+                     uint32_t sequence, uint32_t position) {
+  const uint32_t page =
+      page_of(call.pages, params.page_table_base, params.page_table_stride, sequence, position);
+  return reinterpret_cast<float*>(call.operands[slot]) +
+         kv_offset(page, 1, 0, position % kPagePositions, n);
+}
+
 template <class Isa, class Activation>
 struct ShortConvolution {
   using Params = ShortConvolutionParams;
@@ -68,10 +78,7 @@ struct ShortConvolution {
   }
   static float* cached(const Call& call, const Params& params, uint32_t sequence,
                        uint32_t position) {
-    const uint32_t page =
-        page_of(call.pages, params.page_table_base, params.page_table_stride, sequence, position);
-    return reinterpret_cast<float*>(call.operands[2]) +
-           kv_offset(page, 1, 0, position % kPagePositions, params.dim);
+    return cached_inputs(call, params, 2, params.dim, sequence, position);
   }
 };
 
@@ -107,10 +114,7 @@ struct CausalConvolution {
   }
   static float* cached(const Call& call, const CausalConvolutionParams& params, uint32_t sequence,
                        uint32_t position) {
-    const uint32_t page =
-        page_of(call.pages, params.page_table_base, params.page_table_stride, sequence, position);
-    return reinterpret_cast<float*>(call.operands[3]) +
-           kv_offset(page, 1, 0, position % kPagePositions, params.n);
+    return cached_inputs(call, params, 3, params.n, sequence, position);
   }
 };
 
