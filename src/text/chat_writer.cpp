@@ -35,11 +35,17 @@ ChatWriter& ChatWriter::add(std::string_view text, bool is_template) {
 
 ChatWriter& ChatWriter::own(std::string_view text) {
   while (!text.empty()) {
-    const size_t at = std::min(text.find("{bos}"), text.find("{eos}"));
+    constexpr std::string_view kToday = "{today ";
+    const size_t at = std::min({text.find("{bos}"), text.find("{eos}"), text.find(kToday)});
     add(text.substr(0, at), true);
     if (at == std::string_view::npos) break;
-    add(text[at + 1] == 'b' ? options_.bos : options_.eos, true);
-    text.remove_prefix(at + 5);
+    text.remove_prefix(at);
+    const size_t end = text.find('}');
+    if (text.starts_with(kToday))
+      add(today(text.substr(kToday.size(), end - kToday.size())), true);
+    else
+      add(text[1] == 'b' ? options_.bos : options_.eos, true);
+    text.remove_prefix(end + 1);
   }
   return *this;
 }

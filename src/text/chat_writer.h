@@ -14,7 +14,8 @@ class ChatWriter {
  public:
   explicit ChatWriter(const ChatOptions& options) : options_(options) {}
 
-  // The template's own words; `{bos}` and `{eos}` are the names of those tokens.
+  // The template's own words; `{bos}` and `{eos}` are the names of those tokens, `{today %Y-%m-%d}` is the
+  // day (see `today`).
   ChatWriter& own(std::string_view text);
   // Those of a message.
   ChatWriter& given(std::string_view text);

@@ -1,4 +1,4 @@
-// Formats that look into messages, or at the day.
+// Formats that look into messages.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -21,6 +21,23 @@ std::string_view before_first(std::string_view text, std::string_view marker) {
 std::string_view behind_last(std::string_view text, std::string_view marker) {
   const size_t at = text.rfind(marker);
   return at == std::string_view::npos ? text : text.substr(at + marker.size());
+}
+
+std::string_view behind_first(std::string_view text, std::string_view marker) {
+  const size_t at = text.find(marker);
+  return at == std::string_view::npos ? text : text.substr(at + marker.size());
+}
+
+// All system messages, with an empty line between them, or the last.
+std::string system_in_front(const Messages& messages, bool joins) {
+  std::string system;
+  bool is_first = true;
+  for (const auto& [role, text] : messages) {
+    if (role != ChatRole::system) continue;
+    system = is_first || !joins ? std::string(text) : system + "\n\n" + std::string(text);
+    is_first = false;
+  }
+  return system;
 }
 
 // ---- Llama 3.1 and on: the day is told, whether there is a system message or not ----
@@ -139,120 +156,52 @@ void write_smollm3(Messages messages, ChatWriter& out) {
   if (!thinks) out.own(kNoThoughts);
 }
 
-// ---- Granite 3.3: without a system message, the day is told ----
+// ---- DeepSeek V3 and R1: system messages stand in front ----
 
-void write_granite33(Messages messages, ChatWriter& out) {
-  out.own("<|start_of_role|>system<|end_of_role|>");
-  if (is_system(messages)) {
-    out.given(messages[0].content);
-    messages = messages.subspan(1);
-  } else {
-    out.own("Knowledge Cutoff Date: April 2024. Today's Date: ").own(today("%B %d, %Y"));
-    out.own(". You are Granite, developed by IBM. You are a helpful AI assistant.");
+struct Deepseek {
+  bool joins_system;    // false: of several system messages, the last
+  bool keeps_thoughts;  // of earlier replies
+  std::string_view generation;
+  bool question_opens_reply = false;  // "<｜Assistant｜>" ends questions, and begins no reply
+};
+
+void write_deepseek(Messages messages, ChatWriter& out, const Deepseek& format) {
+  out.own("{bos}").given(system_in_front(messages, format.joins_system));
+  bool is_open = false;
+  for (const auto& [role, text] : messages) {
+    if (role == ChatRole::user) {
+      out.own("<｜User｜>").given(text);
+      if (format.question_opens_reply) out.own("<｜Assistant｜>");
+      is_open = format.question_opens_reply;
+    }
+    if (role == ChatRole::assistant) {
+      if (!format.question_opens_reply) out.own("<｜Assistant｜>");
+      out.given(format.keeps_thoughts ? text : behind_last(text, "</think>"));
+      out.own("<｜end▁of▁sentence｜>");
+      is_open = false;
+    }
   }
-  out.own("<|end_of_text|>\n");
-  for (const auto& [role, text] : messages)
-    out.own("<|start_of_role|>")
-        .own(role_name(role))
-        .own("<|end_of_role|>")
-        .given(text)
-        .own("<|end_of_text|>\n");
-  if (out.options().generation_prompt && !messages.empty())
-    out.own("<|start_of_role|>assistant<|end_of_role|>");
+  if (out.options().generation_prompt && !is_open) out.own(format.generation);
 }
 
-// ---- DeepSeek V3 and R1: system messages stand in front, thoughts of earlier turns are left out ----
+// ---- DeepSeek V3.1: likewise; each reply to a question says that there are no thoughts ----
 
-void write_deepseek(Messages messages, ChatWriter& out, bool joins_system) {
-  out.own("{bos}");
-  std::string system;
-  bool is_first = true;
+void write_deepseek31(Messages messages, ChatWriter& out) {
+  constexpr std::string_view kOpens = "<｜Assistant｜></think>";
+  out.own("{bos}").given(system_in_front(messages, true));
+  bool is_asked = false;
   for (const auto& [role, text] : messages) {
-    if (role != ChatRole::system) continue;
-    system = is_first || !joins_system ? std::string(text) : system + "\n\n" + std::string(text);
-    is_first = false;
+    if (role == ChatRole::user) {
+      out.own("<｜User｜>").given(text);
+      is_asked = true;
+    }
+    if (role == ChatRole::assistant) {
+      if (is_asked) out.own(kOpens);
+      out.given(behind_first(text, "</think>")).own("<｜end▁of▁sentence｜>");
+      is_asked = false;
+    }
   }
-  out.given(system);
-  for (const auto& [role, text] : messages) {
-    if (role == ChatRole::user) out.own("<｜User｜>").given(text);
-    if (role == ChatRole::assistant)
-      out.own("<｜Assistant｜>").given(behind_last(text, "</think>")).own("<｜end▁of▁sentence｜>");
-  }
-  if (out.options().generation_prompt) out.own("<｜Assistant｜><think>\n");
-}
-
-// ---- Mistral Small 3.2: without a system message, the day is told ----
-
-constexpr std::string_view kMistralSmallBegins =
-    "You are Mistral Small 3, a Large Language Model (LLM) created by Mistral AI, "
-    "a French startup headquartered in Paris.\n"
-    "Your knowledge base was last updated on 2023-10-01. The current date is ";
-constexpr std::string_view kMistralSmallGoesOn =
-    ".\n"
-    "\n"
-    "When you're not sure about some information or when the user's request "
-    "requires up-to-date or specific data, you must use the available tools to "
-    "fetch the information. Do not hesitate to use tools whenever they can provide "
-    "a more accurate or complete response. If no relevant tools are available, "
-    "then clearly state that you don't have the information and avoid making up "
-    "anything.\n"
-    "\n"
-    "If the user's question is not clear, ambiguous, or does not provide enough "
-    "context for you to accurately answer the question, you do not try to answer "
-    "it right away and you rather ask the user to clarify their request (e.g. "
-    "\"What are some good restaurants around me?\" => \"Where are you?\" or \"When is "
-    "the next flight to Tokyo\" => \"Where do you travel from?\").\n"
-    "You are always very attentive to dates, and when asked about information at "
-    "specific dates, you discard information that is at another date.\n"
-    "You follow these instructions in all languages, and always respond to the "
-    "user in the language they use or request.\n"
-    "Next sections describe the capabilities that you have.\n"
-    "\n"
-    "# WEB BROWSING INSTRUCTIONS\n"
-    "\n"
-    "You cannot perform any web search or access internet to open URLs, links etc. "
-    "If it seems like the user is expecting you to do so, you clarify the "
-    "situation and ask the user to copy paste the text directly in the chat.\n"
-    "\n"
-    "# MULTI-MODAL INSTRUCTIONS\n"
-    "\n"
-    "You have the ability to read images, but you cannot generate images. You also "
-    "cannot transcribe audio files or videos.\n"
-    "You cannot read nor transcribe audio files or videos.\n"
-    "\n"
-    "# TOOL CALLING INSTRUCTIONS\n"
-    "\n"
-    "You may have access to tools that you can use to fetch information or perform "
-    "actions. You must use these tools in the following situations:\n"
-    "\n"
-    "1. When the request requires up-to-date information.\n"
-    "2. When the request requires specific data that you do not have in your "
-    "knowledge base.\n"
-    "3. When the request involves actions that you cannot perform without tools.\n"
-    "\n"
-    "Always prioritize using tools to provide the most accurate and helpful "
-    "response. If tools are not available, inform the user that you cannot perform "
-    "the requested action at the moment.";
-
-void write_mistral_small(Messages messages, ChatWriter& out) {
-  out.own("{bos}[SYSTEM_PROMPT]");
-  if (is_system(messages)) {
-    out.given(messages[0].content);
-    messages = messages.subspan(1);
-  } else {
-    out.own(kMistralSmallBegins).own(today("%Y-%m-%d")).own(kMistralSmallGoesOn);
-  }
-  out.own("[/SYSTEM_PROMPT]");
-  for (size_t i = 0; i < messages.size(); ++i) {
-    const auto& [role, text] = messages[i];
-    if ((role == ChatRole::user) != (i % 2 == 0))
-      throw ArgumentError(
-          "this model's chat template (mistral-small-3.2) refuses: user and another must take "
-          "turns, beginning with user");
-    if (role == ChatRole::system) out.own("[SYSTEM_PROMPT]").given(text).own("[/SYSTEM_PROMPT]");
-    if (role == ChatRole::user) out.own("[INST]").given(text).own("[/INST]");
-    if (role == ChatRole::assistant) out.given(text).own("{eos}");
-  }
+  if (out.options().generation_prompt && is_asked) out.own(kOpens);
 }
 
 // ---- Llama 2: the system message is part of the first question ----
@@ -273,6 +222,19 @@ void write_llama2(Messages messages, ChatWriter& out) {
     if (role == ChatRole::user) out.own("{bos}[INST] ").given(stripped(content)).own(" [/INST]");
     if (role == ChatRole::assistant) out.own(" ").given(stripped(content)).own(" {eos}");
   }
+}
+
+// ---- OLMo 2: the last reply does not end its line ----
+
+void write_olmo2(Messages messages, ChatWriter& out) {
+  out.own("{bos}");
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const auto& [role, text] = messages[i];
+    out.own("<|").own(role_name(role)).own("|>\n").given(text);
+    if (role == ChatRole::assistant) out.own("{eos}");
+    if (role != ChatRole::assistant || i + 1 != messages.size()) out.own("\n");
+  }
+  if (out.options().generation_prompt) out.own("<|assistant|>\n");
 }
 
 // ---- gpt-oss (harmony) ----
@@ -308,19 +270,39 @@ void write_harmony(Messages messages, ChatWriter& out) {
   if (out.options().generation_prompt) out.own("<|start|>assistant");
 }
 
-constexpr std::array<SpecialFormat, 10> kSpecialFormats = {{
-    {"llama3.1", false, [](Messages m, ChatWriter& out) { write_llama31(m, out, "26 Jul 2024"); }},
-    {"llama3.2", false,
-     [](Messages m, ChatWriter& out) { write_llama31(m, out, today("%d %b %Y")); }},
-    {"qwen3", true, write_qwen3},
-    {"smollm3", true, write_smollm3},
-    {"granite3.3", false, write_granite33},
-    {"deepseek3", false, [](Messages m, ChatWriter& out) { write_deepseek(m, out, true); }},
-    {"deepseek-r1", false, [](Messages m, ChatWriter& out) { write_deepseek(m, out, false); }},
-    {"mistral-small-3.2", false, write_mistral_small},
-    {"llama2", false, write_llama2},
-    {"gpt-oss", false, write_harmony},
-}};
+constexpr std::string_view kThinks = "<｜Assistant｜><think>\n";
+constexpr std::string_view kReplies = "<｜Assistant｜>";
+
+constexpr std::array kSpecialFormats = {
+    SpecialFormat{"llama3.1", false,
+                  [](Messages m, ChatWriter& out) { write_llama31(m, out, "26 Jul 2024"); }},
+    SpecialFormat{"llama3.2", false,
+                  [](Messages m, ChatWriter& out) { write_llama31(m, out, today("%d %b %Y")); }},
+    SpecialFormat{"qwen3", true, write_qwen3},
+    SpecialFormat{"smollm3", true, write_smollm3},
+    SpecialFormat{
+        "deepseek3-first", false,
+        [](Messages m, ChatWriter& out) { write_deepseek(m, out, {true, true, kReplies}); }},
+    SpecialFormat{
+        "deepseek3", false,
+        [](Messages m, ChatWriter& out) { write_deepseek(m, out, {true, false, kThinks}); }},
+    SpecialFormat{"deepseek3.1", false, write_deepseek31},
+    SpecialFormat{
+        "deepseek-r1-first", false,
+        [](Messages m, ChatWriter& out) { write_deepseek(m, out, {true, false, kReplies}); }},
+    SpecialFormat{
+        "deepseek-r1-0528", false,
+        [](Messages m, ChatWriter& out) { write_deepseek(m, out, {true, false, kReplies, true}); }},
+    SpecialFormat{
+        "deepseek-r1-distill-first", false,
+        [](Messages m, ChatWriter& out) { write_deepseek(m, out, {false, false, kReplies}); }},
+    SpecialFormat{
+        "deepseek-r1", false,
+        [](Messages m, ChatWriter& out) { write_deepseek(m, out, {false, false, kThinks}); }},
+    SpecialFormat{"olmo2", false, write_olmo2},
+    SpecialFormat{"llama2", false, write_llama2},
+    SpecialFormat{"gpt-oss", false, write_harmony},
+};
 
 }  // namespace
 

@@ -70,6 +70,137 @@ constexpr TurnFormat mistral(std::string_view name, Opening opening, Turn user, 
           .otherwise = ""};
 }
 
+// From Small 3.1 on: without a system message, the day is told.
+constexpr TurnFormat mistral_small(std::string_view name, std::string_view default_system,
+                                   bool takes_turns, Turn::Fate later_system) {
+  return {.name = name,
+          .begin = "{bos}",
+          .default_system = default_system,
+          .opening = Opening::apart,
+          .takes_turns = takes_turns,
+          .system = {"[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", Content::as_is, later_system},
+          .user = {"[INST]", "[/INST]"},
+          .assistant = {"", "{eos}"},
+          .generation = "",
+          .otherwise = ""};
+}
+
+constexpr std::string_view kDevstralSystem =
+    "[SYSTEM_PROMPT]You are Devstral, a Large Language Model (LLM) created by Mistral AI, a French "
+    "startup headquartered in Paris.\n"
+    "Your knowledge base was last updated on 2023-10-01. The current date is {today %Y-%m-%d}.\n"
+    "\n"
+    "When you're not sure about some information, you say that you don't have the information and "
+    "don't make up anything.\n"
+    "If the user's question is not clear, ambiguous, or does not provide enough context for you to "
+    "accurately answer the question, you do not try to answer it right away and you rather ask the "
+    "user to clarify their request (e.g. \"What are some good restaurants around me?\" => \"Where "
+    "are you?\" or \"When is the next flight to Tokyo\" => \"Where do you travel from?\")"
+    "[/SYSTEM_PROMPT]";
+
+// The ends of its lines are escaped in the template, which takes them away.
+constexpr std::string_view kMistralSmall31System =
+    "[SYSTEM_PROMPT]You are Mistral Small 3, a Large Language Model (LLM) created by Mistral AI, a "
+    "French startup headquartered in Paris."
+    "Your knowledge base was last updated on 2023-10-01. The current date is {today %Y-%m-%d}."
+    "When you're not sure about some information, you say that you don't have the information and "
+    "don't make up anything."
+    "If the user's question is not clear, ambiguous, or does not provide enough context for you to "
+    "accurately answer the question, you do not try to answer it right away and you rather ask the "
+    "user to clarify their request (e.g. \"What are some good restaurants around me?\" => \"Where "
+    "are you?\" or \"When is the next flight to Tokyo\" => \"Where do you travel from?\")"
+    "[/SYSTEM_PROMPT]";
+
+constexpr std::string_view kMistralSmall32System =
+    "[SYSTEM_PROMPT]You are Mistral Small 3, a Large Language Model (LLM) created by Mistral AI, "
+    "a French startup headquartered in Paris.\n"
+    "Your knowledge base was last updated on 2023-10-01. The current date is {today %Y-%m-%d}"
+    ".\n"
+    "\n"
+    "When you're not sure about some information or when the user's request "
+    "requires up-to-date or specific data, you must use the available tools to "
+    "fetch the information. Do not hesitate to use tools whenever they can provide "
+    "a more accurate or complete response. If no relevant tools are available, "
+    "then clearly state that you don't have the information and avoid making up "
+    "anything.\n"
+    "\n"
+    "If the user's question is not clear, ambiguous, or does not provide enough "
+    "context for you to accurately answer the question, you do not try to answer "
+    "it right away and you rather ask the user to clarify their request (e.g. "
+    "\"What are some good restaurants around me?\" => \"Where are you?\" or \"When is "
+    "the next flight to Tokyo\" => \"Where do you travel from?\").\n"
+    "You are always very attentive to dates, and when asked about information at "
+    "specific dates, you discard information that is at another date.\n"
+    "You follow these instructions in all languages, and always respond to the "
+    "user in the language they use or request.\n"
+    "Next sections describe the capabilities that you have.\n"
+    "\n"
+    "# WEB BROWSING INSTRUCTIONS\n"
+    "\n"
+    "You cannot perform any web search or access internet to open URLs, links etc. "
+    "If it seems like the user is expecting you to do so, you clarify the "
+    "situation and ask the user to copy paste the text directly in the chat.\n"
+    "\n"
+    "# MULTI-MODAL INSTRUCTIONS\n"
+    "\n"
+    "You have the ability to read images, but you cannot generate images. You also "
+    "cannot transcribe audio files or videos.\n"
+    "You cannot read nor transcribe audio files or videos.\n"
+    "\n"
+    "# TOOL CALLING INSTRUCTIONS\n"
+    "\n"
+    "You may have access to tools that you can use to fetch information or perform "
+    "actions. You must use these tools in the following situations:\n"
+    "\n"
+    "1. When the request requires up-to-date information.\n"
+    "2. When the request requires specific data that you do not have in your "
+    "knowledge base.\n"
+    "3. When the request involves actions that you cannot perform without tools.\n"
+    "\n"
+    "Always prioritize using tools to provide the most accurate and helpful "
+    "response. If tools are not available, inform the user that you cannot perform "
+    "the requested action at the moment."
+    "[/SYSTEM_PROMPT]";
+
+// Of the day, from 3.1 on; 3.0 has none.
+constexpr TurnFormat granite(std::string_view name, std::string_view default_system) {
+  return {.name = name,
+          .begin = "",
+          .default_system = default_system,
+          .opening = Opening::turn,
+          .takes_turns = false,
+          .system = {"<|start_of_role|>system<|end_of_role|>", "<|end_of_text|>\n"},
+          .user = {"<|start_of_role|>user<|end_of_role|>", "<|end_of_text|>\n"},
+          .assistant = {"<|start_of_role|>assistant<|end_of_role|>", "<|end_of_text|>\n"},
+          .generation = "<|start_of_role|>assistant<|end_of_role|>",
+          .otherwise = "",
+          .answers_system_alone = default_system.empty()};
+}
+
+// The system message is apart, and empty where there is none.
+constexpr TurnFormat command(std::string_view name, std::string_view begin,
+                             std::string_view default_system, std::string_view opens_reply,
+                             std::string_view ends_reply) {
+  return {
+      .name = name,
+      .begin = begin,
+      .default_system = default_system,
+      .opening = Opening::apart,
+      .takes_turns = true,
+      .system = {"<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>", "<|END_OF_TURN_TOKEN|>", Content::as_is,
+                 Turn::Fate::left_out},
+      .user = {"<|START_OF_TURN_TOKEN|><|USER_TOKEN|>", "<|END_OF_TURN_TOKEN|>", Content::trimmed},
+      .assistant = {opens_reply, ends_reply, Content::trimmed},
+      .generation = opens_reply,
+      .otherwise = ""};
+}
+
+constexpr std::string_view kCommandSystem =
+    "<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|><|END_OF_TURN_TOKEN|>";
+constexpr std::string_view kCommandReply =
+    "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|><|START_RESPONSE|>";
+constexpr std::string_view kCommandReplyEnds = "<|END_RESPONSE|><|END_OF_TURN_TOKEN|>";
+
 constexpr TurnFormat phi3(std::string_view name, Turn::Fate system) {
   return {.name = name,
           .begin = "",
@@ -100,6 +231,8 @@ constexpr TurnFormat kimi(std::string_view name, std::string_view default_system
 constexpr std::array kTurnFormats = {
     chatml("chatml", ""),
     chatml("qwen2", "<|im_start|>system\nYou are a helpful assistant<|im_end|>\n"),
+    chatml("qwen2-first",  // as the small ones were first published
+           "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"),
     chatml("qwen2.5",
            "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful "
            "assistant.<|im_end|>\n"),
@@ -127,6 +260,19 @@ constexpr std::array kTurnFormats = {
                .assistant = {" ", "{eos}"},
                .generation = "",
                .otherwise = ""},
+    TurnFormat{.name = "mistral-v7-tekken",
+               .begin = "{bos}",
+               .default_system = "",
+               .opening = Opening::turn,
+               .takes_turns = false,
+               .system = {"[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]"},
+               .user = {"[INST]", "[/INST]"},
+               .assistant = {"", "{eos}"},
+               .generation = "",
+               .otherwise = ""},
+    mistral_small("devstral", kDevstralSystem, false, Turn::Fate::written),
+    mistral_small("mistral-small-3.1", kMistralSmall31System, false, Turn::Fate::refused),
+    mistral_small("mistral-small-3.2", kMistralSmall32System, true, Turn::Fate::written),
     phi3("phi3", Turn::Fate::written),
     phi3("phi3.5", Turn::Fate::left_out_where_empty),
     TurnFormat{.name = "phi4",
@@ -154,29 +300,23 @@ constexpr std::array kTurnFormats = {
     kimi("kimi-k2",
          "<|im_system|>system<|im_middle|>You are Kimi, an AI assistant created by Moonshot AI."
          "<|im_end|>\n"),
-    TurnFormat{.name = "granite3.0",
-               .begin = "",
-               .default_system = "",
-               .opening = Opening::turn,
-               .takes_turns = false,
-               .system = {"<|start_of_role|>system<|end_of_role|>", "<|end_of_text|>\n"},
-               .user = {"<|start_of_role|>user<|end_of_role|>", "<|end_of_text|>\n"},
-               .assistant = {"<|start_of_role|>assistant<|end_of_role|>", "<|end_of_text|>\n"},
-               .generation = "<|start_of_role|>assistant<|end_of_role|>",
-               .otherwise = ""},
-    TurnFormat{.name = "command-r",
-               .begin = "{bos}",
-               .default_system = "",
-               .opening = Opening::apart,
-               .takes_turns = true,
-               .system = {"<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>", "<|END_OF_TURN_TOKEN|>",
-                          Content::as_is, Turn::Fate::left_out},
-               .user = {"<|START_OF_TURN_TOKEN|><|USER_TOKEN|>", "<|END_OF_TURN_TOKEN|>",
-                        Content::trimmed},
-               .assistant = {"<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>", "<|END_OF_TURN_TOKEN|>",
-                             Content::trimmed},
-               .generation = "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
-               .otherwise = ""},
+    granite("granite3.0", ""),
+    granite("granite3.1",
+            "<|start_of_role|>system<|end_of_role|>Knowledge Cutoff Date: April 2024.\n"
+            "Today's Date: {today %B %d, %Y}.\nYou are Granite, developed by IBM. You are a "
+            "helpful AI assistant.<|end_of_text|>\n"),
+    granite("granite3.3-first",
+            "<|start_of_role|>system<|end_of_role|> Knowledge Cutoff Date: April 2024.\n "
+            "Today's Date: {today %B %d, %Y}. You are Granite, developed by IBM. You are a "
+            "helpful AI assistant.<|end_of_text|>\n"),
+    granite("granite3.3",
+            "<|start_of_role|>system<|end_of_role|>Knowledge Cutoff Date: April 2024. Today's "
+            "Date: {today %B %d, %Y}. You are Granite, developed by IBM. You are a helpful AI "
+            "assistant.<|end_of_text|>\n"),
+    command("command-r", "{bos}", "", "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
+            "<|END_OF_TURN_TOKEN|>"),
+    command("command-r7b", "", kCommandSystem, kCommandReply, kCommandReplyEnds),
+    command("command-r7b-arabic", "{bos}", kCommandSystem, kCommandReply, kCommandReplyEnds),
     TurnFormat{.name = "deepseek2",
                .begin = "{bos}",
                .default_system = "",
@@ -253,6 +393,8 @@ void write_turns(const TurnFormat& format, std::span<const ChatMessage> messages
                                                : messages[i].content);
     out.own(turn.after);
   }
+  const bool is_system_alone = messages.size() == 1 && messages[0].role == ChatRole::system;
+  if (is_system_alone && !format.answers_system_alone) return;
   out.own(out.options().generation_prompt ? format.generation : format.otherwise);
 }
 

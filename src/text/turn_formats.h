@@ -34,8 +34,9 @@ struct TurnFormat {
   Opening opening;
   bool takes_turns;  // user, another, user, another...: else it is refused
   Turn system, user, assistant;
-  std::string_view generation;  // opens the model's turn
-  std::string_view otherwise;   // stands there without it
+  std::string_view generation;       // opens the model's turn
+  std::string_view otherwise;        // stands there without it
+  bool answers_system_alone = true;  // false: neither is written behind a system message alone
 };
 
 // By name; null where there is none.

@@ -17,7 +17,7 @@ CONTROL = (
     "<|END_OF_TURN_TOKEN|>", "<|SYSTEM_TOKEN|>", "<|USER_TOKEN|>", "<|CHATBOT_TOKEN|>",
     "<｜User｜>", "<｜Assistant｜>", "<｜end▁of▁sentence｜>", "<|start|>", "<|message|>",
     "<|channel|>", "<|return|>", "<|im_system|>", "<|im_user|>", "<|im_assistant|>",
-    "<|im_middle|>",
+    "<|im_middle|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>",
 )  # fmt: skip
 
 
