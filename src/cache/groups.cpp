@@ -15,6 +15,7 @@ CacheKind kind_of(const LayerDescriptor& layer) {
   if (layer.convolution) return InputCache{{layer.convolution->width}};
   if (layer.state)
     return StateCache{.n_checkpoints = kCheckpoints, .n_kept = RecurrentState::kKept};
+  if (layer.scan) return InputCache{{layer.scan->width}};
   if (layer.window > 0) return WindowCache{layer.window};
   return FullCache{};
 }
@@ -43,7 +44,8 @@ void check_blocks(const ArchDescriptor& arch, Format format) {
   if (arch.audio) throw ArgumentError(wanted + "models of speech do not have that" + instead);
   for (size_t i = 0; i < arch.layers.size(); ++i) {
     const LayerDescriptor& layer = arch.layers[i];
-    if (layer.convolution || layer.state) continue;  // what they keep is F32 anyway
+    // What they keep is F32 anyway.
+    if (layer.convolution || layer.state || layer.scan) continue;
     const std::string who = "layer " + std::to_string(i);
     if (layer.latent)
       throw ArgumentError(wanted + who + " keeps latents, which are not kept so" + instead);
@@ -164,10 +166,13 @@ std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format) 
       continue;
     }
     const CacheKind kind = kind_of(layer);
-    auto group = std::ranges::find(groups, kind, &GroupShape::kind);
-    if (group == groups.end())
-      group =
-          groups.insert(group, {kind, layer.convolution || layer.state ? Format::f32 : format, {}});
+    const auto group_of = [&](const CacheKind& of, bool is_float) {
+      const auto group = std::ranges::find(groups, of, &GroupShape::kind);
+      return group != groups.end()
+                 ? group
+                 : groups.insert(group, {of, is_float ? Format::f32 : format, {}});
+    };
+    const auto group = group_of(kind, layer.convolution || layer.state || layer.scan);
     const uint32_t dim = layer.cached_dim();
     group->layers.push_back(
         {.layer = i,
@@ -175,6 +180,15 @@ std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format) 
          .key_bytes = row_bytes(format_of_keys(group->format), dim),
          .value_bytes = layer.caches_values() ? row_bytes(group->format, dim) : 0,
          .n_positions = layer.state ? 1 : kPagePositions});
+    if (layer.scan)
+      group_of(StateCache{.n_checkpoints = kCheckpoints, .n_kept = RecurrentState::kKept}, true)
+          ->layers.push_back(
+              {.layer = i,
+               .n_heads = layer.scan->n_heads,  // of two states, the last row's and the one before
+               .key_bytes = row_bytes(Format::f32,
+                                      uint64_t{2} * layer.scan->head_dim * layer.scan->state_dim),
+               .value_bytes = 0,
+               .n_positions = 1});
   }
   if (!arch.audio) return groups;
   GroupShape& cross =

@@ -30,24 +30,22 @@ void PagePool::release(uint32_t page) {
   if (--references_[page] == 0) free_.push_back(page);
 }
 
-std::vector<LayerCache> layers_without_memory(const ArchDescriptor& arch,
-                                              std::span<const GroupShape> groups) {
-  std::vector<LayerCache> layers(arch.layers.size());
-  for (uint32_t group = 0; group < groups.size(); ++group)
-    for (const LayerShape& shape : groups[group].layers) {
-      if (groups[group].is_cross()) continue;
-      layers[shape.layer].format = groups[group].format;
-      layers[shape.layer].group = group;
-    }
-  for (size_t i = 0; i < layers.size(); ++i)
-    if (const std::optional<uint32_t> source = arch.layers[i].kv_from) layers[i] = layers[*source];
-  return layers;
+namespace {
+
+// Whether a group has states that layers keep beside other things.
+bool is_beside(const ArchDescriptor& arch, const GroupShape& shape) {
+  return shape.has_states() && !shape.layers.empty() &&
+         shape.layers.front().layer < arch.layers.size() &&
+         arch.layers[shape.layers.front().layer].scan;
 }
 
-std::vector<LayerCache> cross_without_memory(std::span<const GroupShape> groups) {
+// Of the groups that are of this kind, the caches of their layers; empty where none is.
+template <class IsOfKind>
+std::vector<LayerCache> without_memory(std::span<const GroupShape> groups,
+                                       const IsOfKind& is_of_kind) {
   std::vector<LayerCache> layers;
   for (uint32_t group = 0; group < groups.size(); ++group) {
-    if (!groups[group].is_cross()) continue;
+    if (!is_of_kind(groups[group])) continue;
     for (const LayerShape& shape : groups[group].layers) {
       layers.resize(std::max(layers.size(), size_t{shape.layer} + 1));
       layers[shape.layer] = {{}, {}, groups[group].format, group};
@@ -56,15 +54,40 @@ std::vector<LayerCache> cross_without_memory(std::span<const GroupShape> groups)
   return layers;
 }
 
+}  // namespace
+
+std::vector<LayerCache> layers_without_memory(const ArchDescriptor& arch,
+                                              std::span<const GroupShape> groups) {
+  std::vector<LayerCache> layers = without_memory(groups, [&](const GroupShape& shape) {
+    return !shape.is_cross() && !is_beside(arch, shape);
+  });
+  layers.resize(arch.layers.size());
+  for (size_t i = 0; i < layers.size(); ++i)
+    if (const std::optional<uint32_t> source = arch.layers[i].kv_from) layers[i] = layers[*source];
+  return layers;
+}
+
+std::vector<LayerCache> cross_without_memory(std::span<const GroupShape> groups) {
+  return without_memory(groups, [](const GroupShape& shape) { return shape.is_cross(); });
+}
+
+std::vector<LayerCache> states_without_memory(const ArchDescriptor& arch,
+                                              std::span<const GroupShape> groups) {
+  return without_memory(groups, [&](const GroupShape& shape) { return is_beside(arch, shape); });
+}
+
 KvCache::KvCache(const std::shared_ptr<Device>& device, const ArchDescriptor& arch,
                  std::span<const GroupShape> groups, std::span<const uint32_t> n_pages)
     : device_(device),
       layers_(layers_without_memory(arch, groups)),
-      cross_(cross_without_memory(groups)) {
+      cross_(cross_without_memory(groups)),
+      states_(states_without_memory(arch, groups)) {
   for (size_t group = 0; group < groups.size(); ++group) {
     groups_.push_back({groups[group], PagePool(n_pages[group])});
     for (const LayerShape& shape : groups[group].layers) {
-      LayerCache& layer = (groups[group].is_cross() ? cross_ : layers_)[shape.layer];
+      LayerCache& layer = (groups[group].is_cross()         ? cross_
+                           : is_beside(arch, groups[group]) ? states_
+                                                            : layers_)[shape.layer];
       for (Binding* binding : {&layer.keys, &layer.values}) {
         const bool is_value = binding == &layer.values;
         if (is_value && !shape.has_values()) continue;
@@ -88,7 +111,7 @@ void KvCache::copy_positions(uint32_t group, uint32_t from_page, uint32_t to_pag
                              uint32_t n_positions) {
   std::vector<Copy> copies;
   for (const LayerShape& shape : groups_[group].shape.layers) {
-    const LayerCache& layer = (groups_[group].shape.is_cross() ? cross_ : layers_)[shape.layer];
+    const LayerCache& layer = layers_of(groups_[group].shape)[shape.layer];
     for (const bool is_value : {false, true}) {
       const Binding& memory = is_value ? layer.values : layer.keys;
       if (!memory) continue;

@@ -47,6 +47,8 @@ class KvCache {
 
   // Where each layer's keys and values lie: its own, or those of the layer that it reads.
   const std::vector<LayerCache>& layers() const { return layers_; }
+  // Where states lie that layers keep beside other things; empty where none does.
+  const std::vector<LayerCache>& states() const { return states_; }
   // Likewise, of what an encoder made for each layer; empty where there is none.
   const std::vector<LayerCache>& cross() const { return cross_; }
   // That of keys, values and latents; where there are none, it does not matter.
@@ -70,6 +72,11 @@ class KvCache {
   std::vector<OwnedBuffer> buffers_;
   std::vector<LayerCache> layers_;
   std::vector<LayerCache> cross_;
+  std::vector<LayerCache> states_;
+  // Those of the layers of a group.
+  const std::vector<LayerCache>& layers_of(const GroupShape& shape) const {
+    return shape.is_cross() ? cross_ : shape.has_states() && !states_.empty() ? states_ : layers_;
+  }
   std::vector<CacheGroup> groups_;
 };
 
@@ -77,5 +84,7 @@ class KvCache {
 std::vector<LayerCache> layers_without_memory(const ArchDescriptor& arch,
                                               std::span<const GroupShape> groups);
 std::vector<LayerCache> cross_without_memory(std::span<const GroupShape> groups);
+std::vector<LayerCache> states_without_memory(const ArchDescriptor& arch,
+                                              std::span<const GroupShape> groups);
 
 }  // namespace akunu

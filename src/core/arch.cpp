@@ -249,6 +249,47 @@ ArchDescriptor granite(const ModelConfig& config) {
   return arch;
 }
 
+// Layers that scan instead of attending.
+void give_scans(ArchDescriptor& arch, const ModelConfig& config) {
+  constexpr uint32_t kMostWidth = 64;
+  const ScanConfig& from = config.scan;
+  const auto text = [](uint64_t number) { return std::to_string(number); };
+  for (size_t i = 0; i < arch.layers.size(); ++i) {
+    if (!config.layers[i].scans) continue;
+    LayerDescriptor& layer = arch.layers[i];
+    layer.mixer = Mixer::scan;
+    layer.rope_style = RopeStyle::none;
+    layer.head_norms = false;
+    layer.scan = Scan{.n_heads = from.n_heads,
+                      .head_dim = from.head_dim,
+                      .state_dim = from.state_dim,
+                      .n_groups = from.n_groups,
+                      .width = from.width,
+                      .time_min = from.time_min,
+                      .time_max = from.time_max};
+    if (from.n_heads == 0 || from.head_dim == 0 || from.n_groups == 0 ||
+        from.n_heads % from.n_groups != 0)
+      throw ModelFormatError(text(from.n_heads) + " heads of a scan, of " + text(from.head_dim) +
+                             " numbers, do not go into " + text(from.n_groups) + " groups");
+    if (from.state_dim == 0 || from.state_dim > kMaxStateDim)
+      throw UnsupportedModelError("the state of a scan has " + text(from.state_dim) +
+                                  " numbers for each of a head; akunu has 1 to " +
+                                  text(kMaxStateDim));
+    if (from.width < 2 || from.width > kMostWidth)
+      throw ModelFormatError("the convolution before a scan is over " + text(from.width) +
+                             " rows; it must be 2 to " + text(kMostWidth));
+    constexpr uint64_t kMost = 1u << 28;  // numbers of a row have 32 bits in the kernels
+    if (uint64_t{from.n_heads} * from.head_dim >= kMost ||
+        uint64_t{from.n_groups} * from.state_dim >= kMost)
+      throw ModelFormatError(text(from.n_heads) + " heads of a scan, of " + text(from.head_dim) +
+                             " numbers, are beyond what any model has");
+    if (!(from.time_min >= 0 && from.time_max >= from.time_min))
+      throw ModelFormatError("the limits of a scan's steps of time are " +
+                             std::to_string(from.time_min) + " and " +
+                             std::to_string(from.time_max));
+  }
+}
+
 // Ministral 3 (2025): llama whose queries grow with the logarithm of their positions.
 ArchDescriptor mistral3(const ModelConfig& config) {
   ArchDescriptor arch = llama(config);
@@ -515,6 +556,13 @@ ArchDescriptor granite_moe(const ModelConfig& config) {
   return arch;
 }
 
+// Granite 4 (2025): most of whose layers scan. Dense, or with experts and one more for all rows.
+ArchDescriptor granite_hybrid(const ModelConfig& config) {
+  ArchDescriptor arch = granite_moe(config);
+  give_scans(arch, config);
+  return arch;
+}
+
 // GLM-4.5 (2025): scores by a sigmoid, a bias that says who is chosen, an expert for all rows.
 ArchDescriptor glm4_moe(const ModelConfig& config) {
   ArchDescriptor arch = qwen2(config);
@@ -635,6 +683,14 @@ constexpr std::array kFamilies{
             .logit_scale = true,
             .may_not_rotate = true,
             .experts = true}},
+    Family{"granitehybrid",
+           granite_hybrid,
+           {.attention_scale = true,
+            .multipliers = true,
+            .logit_scale = true,
+            .may_not_rotate = true,
+            .experts = true,
+            .scans = true}},
     Family{"glm4moe", glm4_moe, {.experts = true}},
     Family{"hunyuan-moe", hunyuan_moe, {.experts = true}},
     Family{"deepseek", deepseek, {.experts = true}},
@@ -660,7 +716,9 @@ const Family* family_of(std::string_view architecture) {
 }
 
 void check_layer(const LayerConfig& layer, const ModelConfig& config, bool rotates) {
-  if (layer.convolves) return require(layer.ffn_dim, "feed-forward length", config);
+  if (layer.convolves || (layer.scans && config.experts.dim == 0))
+    return require(layer.ffn_dim, "feed-forward length", config);
+  if (layer.scans) return;
   require(layer.n_heads, "number of heads", config);
   require(layer.n_kv_heads, "number of key/value heads", config);
   require(layer.head_dim, "head dimension", config);
@@ -780,6 +838,8 @@ ArchDescriptor describe(const ModelConfig& config) {
           "layers that share keys and values are not supported where texts are embedded");
     if (arch.embeds && layer.convolution)
       throw UnsupportedModelError("short convolutions are not supported where texts are embedded");
+    if (arch.embeds && layer.scan)
+      throw UnsupportedModelError("scans are not supported where texts are embedded");
     if (arch.embeds && layer.latent)
       throw UnsupportedModelError("latent attention is not supported where texts are embedded");
     if (arch.embeds && layer.attention_soft_cap > 0)

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,7 @@ struct LayerConfig {
   bool convolves = false;              // it has a short convolution instead of attention
   bool recurs = false;                 // it is recurrent, instead of attention
   std::optional<float> gate_cut = {};  // as in LayerDescriptor
+  bool scans = false;                  // it has a scan (Mamba-2) instead of attention
 };
 
 // How the rows of a text become one vector.
@@ -75,6 +77,17 @@ struct DeltaRule {
   uint32_t convolved() const { return 2 * keys() + values(); }
 };
 
+// What a model file says of layers that scan, as in Scan; 0 where it says nothing.
+struct ScanConfig {
+  uint32_t n_heads = 0;
+  uint32_t head_dim = 0;
+  uint32_t state_dim = 0;
+  uint32_t n_groups = 0;
+  uint32_t width = 0;
+  float time_min = 0;
+  float time_max = std::numeric_limits<float>::infinity();
+};
+
 // What a model file says, whatever its format; 0 or empty where it says nothing.
 struct ModelConfig {
   std::string architecture;  // "llama", "qwen3", ...
@@ -108,9 +121,10 @@ struct ModelConfig {
   uint32_t latent_rank = 0;
   uint32_t query_rank = 0;
   uint32_t value_dim = 0;
-  float latent_norm_epsilon = 0;            // 0: norm_epsilon
-  uint32_t convolution_width = 0;           // of layers that convolve, as in ShortConvolution
-  DeltaRule delta_rule;                     // of layers that recur
+  float latent_norm_epsilon = 0;   // 0: norm_epsilon
+  uint32_t convolution_width = 0;  // of layers that convolve, as in ShortConvolution
+  DeltaRule delta_rule;            // of layers that recur
+  ScanConfig scan;
   std::optional<float> attention_soft_cap;  // 0: none
   std::optional<float> logit_soft_cap;      // 0: none
   // Factors; 0: the file says none. What a family does with logit_scale is its own.
@@ -130,7 +144,7 @@ struct ModelConfig {
   std::vector<std::string> notes;  // what of it was not taken as it is, a line each
 };
 
-enum class Mixer : uint8_t { attention, convolution, delta_rule };
+enum class Mixer : uint8_t { attention, convolution, delta_rule, scan };
 enum class FeedForward : uint8_t {
   gated,  // down(act(gate(x)) * up(x))
   plain,  // down(act(up(x)))
@@ -174,6 +188,24 @@ struct RecurrentState {
   uint64_t page_numbers() const {
     return uint64_t{kKept} * size + uint64_t{n_inputs()} * convolved;
   }
+};
+
+// Mamba-2 (Dao and Gu, 2024). A row is projected to a gate, to x, B and C, which go through a convolution
+// along the text, and to a step of time for each head. A head's state, [head_dim, state_dim], fades with
+// the step and gets x B^T more; what is read is state C. Heads share B and C in groups. The result times
+// silu of the gate is normed, by as many groups. The cache keeps the convolution's inputs and the states.
+struct Scan {
+  uint32_t n_heads = 0;
+  uint32_t head_dim = 0;
+  uint32_t state_dim = 0;
+  uint32_t n_groups = 1;
+  uint32_t width = 0;  // rows that a row sees in the convolution, its own included
+  float time_min = 0;  // steps of time are clamped
+  float time_max = std::numeric_limits<float>::infinity();
+
+  uint32_t inner_dim() const { return n_heads * head_dim; }
+  uint32_t convolved_dim() const { return inner_dim() + 2 * n_groups * state_dim; }
+  uint32_t projected_dim() const { return inner_dim() + convolved_dim() + n_heads; }
 };
 
 // A feed-forward network that is many, of which a router chooses some for each row.
@@ -250,16 +282,20 @@ struct LayerDescriptor {
   std::optional<ShortConvolution> convolution;  // where the mixer is one
   std::optional<RecurrentState> state;          // where the mixer is recurrent
   std::optional<DeltaRule> delta_rule;          // where it is that
+  std::optional<Scan> scan;                     // likewise
 
-  // What the cache keeps of a position: so many heads, of so many numbers; and whether values lie
-  // beside the keys, or are part of them.
-  uint32_t n_cached_heads() const { return latent || convolution || state ? 1 : n_kv_heads; }
+  // What the cache keeps of a position (of layers that scan, beside their states): so many heads, of so
+  // many numbers; and whether values lie beside the keys, or are part of them.
+  uint32_t n_cached_heads() const {
+    return latent || convolution || state || scan ? 1 : n_kv_heads;
+  }
   uint32_t cached_dim() const {
     if (convolution) return convolution->dim;
+    if (scan) return scan->convolved_dim();
     if (state) return static_cast<uint32_t>(state->page_numbers());  // of a text
     return latent ? latent->rank + rope_dim : head_dim;
   }
-  bool caches_values() const { return !latent && !convolution && !state; }
+  bool caches_values() const { return !latent && !convolution && !state && !scan; }
   // Numbers that attention makes of a row.
   uint32_t attended_dim() const { return n_heads * (latent ? latent->value_dim : head_dim); }
   std::optional<Experts> experts;  // instead of one network of ffn_dim, or beside it
@@ -341,6 +377,7 @@ struct FamilyTraits {
   bool convolves = false;  // layers may have a short convolution instead of attention
   bool recurs = false;     // layers may have the gated delta rule instead
   bool streams = false;    // the residual is several streams, gates may be cut
+  bool scans = false;      // or a scan
 };
 
 const FamilyTraits* find_family(std::string_view architecture);  // null: not here

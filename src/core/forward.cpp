@@ -20,6 +20,7 @@
 #include "core/latent_layer.h"
 #include "core/pooled_output.h"
 #include "core/residual_streams.h"
+#include "core/scan_layer.h"
 
 namespace akunu {
 namespace {
@@ -296,7 +297,10 @@ class Builder : Emitter {
     }
     const StreamsOfLayer of_streams{layer.name + "streams.", layer.label};
     if (arch_.streams) emit_prediction(*this, streams_, of_streams, residual_);
-    if (layer.is.convolution) {
+    if (layer.is.scan) {
+      add_to_residual(layer, "scan output", scan(layer, *layer.is.scan), "attention_post_norm",
+                      "attention_output_norm");
+    } else if (layer.is.convolution) {
       add_to_residual(layer, "convolution output", convolution(layer, *layer.is.convolution),
                       "attention_post_norm", "attention_output_norm");
     } else {
@@ -495,6 +499,27 @@ class Builder : Emitter {
          ShortConvolutionParams{is.dim, is.width, memory_.page_table_stride,
                                 memory_.page_table_bases[pools.group]});
     return project(layer, "convolution output", convolved, output, is.dim);
+  }
+
+  // Its norm, too, has the name of attention's.
+  ValueId scan(const Layer& layer, const Scan& is) {
+    const ValueId projected = rows("scan projected", is.projected_dim());
+    const Part part{"in", is.projected_dim(), projected};
+    project_normed(layer, "scan norm", "attention_norm", "scan.", {&part, 1});
+    const LayerCache& inputs = memory_.layers[layer.index];
+    const LayerCache& states = memory_.states[layer.index];
+    const ValueId scanned =
+        emit_scan(*this, {.is = is,
+                          .name = layer.name + "scan.",
+                          .label = layer.label,
+                          .projected = projected,
+                          .norm_epsilon = arch_.norm_epsilon,
+                          .inputs = bound(layer.label + "inputs", inputs.keys, inputs.format),
+                          .states = bound(layer.label + "states", states.keys, states.format),
+                          .page_table_stride = memory_.page_table_stride,
+                          .inputs_base = memory_.page_table_bases[inputs.group],
+                          .states_base = memory_.page_table_bases[states.group]});
+    return project(layer, "scan output", scanned, "scan.output", is.inner_dim());
   }
 
   // Attention to what an encoder made.

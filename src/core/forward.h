@@ -41,10 +41,11 @@ using AdapterTargets = std::map<std::string, AdapterTarget, std::less<>>;
 // What the forward pass needs besides the weights: memory that outlives a step.
 struct ForwardMemory {
   std::vector<LayerCache> layers;
-  std::vector<LayerCache> cross;  // likewise, of what an encoder made
-  Binding alignment;              // float32 [max_head_rows, alignment heads, positions]
-  Binding frames;                 // float32 [frames, n_mels]: an encoder's input
-  Binding tokens;                 // uint32 [max_sequences, log_stride]
+  std::vector<LayerCache> states;  // likewise, of layers that keep a state beside inputs
+  std::vector<LayerCache> cross;   // likewise, of what an encoder made
+  Binding alignment;               // float32 [max_head_rows, alignment heads, positions]
+  Binding frames;                  // float32 [frames, n_mels]: an encoder's input
+  Binding tokens;                  // uint32 [max_sequences, log_stride]
   uint32_t log_stride = 0;
   Binding picked;                          // uint32 [max_rows]
   Binding masks;                           // a mask for each head row, as sample has them

@@ -191,6 +191,7 @@ ForwardMemory memory_without_buffers(const ArchDescriptor& arch,
   ForwardMemory memory;
   memory.layers = layers_without_memory(arch, groups);
   memory.cross = cross_without_memory(groups);
+  memory.states = states_without_memory(arch, groups);
   memory.page_table_bases.assign(groups.size(), 0);
   return memory;
 }
@@ -493,6 +494,7 @@ void Model::compile() {
   ForwardMemory memory;
   memory.layers = cache_->layers();
   memory.cross = cache_->cross();
+  memory.states = cache_->states();
   memory.frames = frames_.binding();
   memory.alignment = alignment_.binding();
   memory.tokens = {sequences_->tokens(), 0};

@@ -111,7 +111,9 @@ py::dict NativeModel::config() const {
   py::tuple windows(config.layers.size());
   for (size_t i = 0; i < windows.size(); ++i) {
     const LayerDescriptor& layer = engine()->model->arch().layers[i];
-    windows[i] = layer.convolution ? layer.convolution->width : layer.window;
+    windows[i] = layer.convolution ? layer.convolution->width
+                 : layer.scan      ? layer.scan->width
+                                   : layer.window;
   }
   result["windows"] = windows;
   result["vocab_size"] = config.vocab_size;

@@ -5,6 +5,7 @@
 #include <pybind11/stl/filesystem.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -110,7 +111,7 @@ py::list layers_of(const std::vector<LayerDescriptor>& of) {
   for (const LayerDescriptor& layer : of) {
     py::dict each;
     each["n_heads"] = layer.n_heads;
-    each["n_kv_heads"] = layer.convolution ? 0 : layer.n_kv_heads;
+    each["n_kv_heads"] = layer.convolution || layer.scan ? 0 : layer.n_kv_heads;
     each["head_dim"] = layer.head_dim;
     each["rope_dim"] = layer.rope_dim;
     each["ffn_dim"] = layer.ffn_dim;
@@ -125,6 +126,13 @@ py::list layers_of(const std::vector<LayerDescriptor>& of) {
     }
     each["gate_cut"] = layer.gate_cut;
     each["convolution_width"] = layer.convolution ? layer.convolution->width : 0;
+    each["scan"] = py::none();
+    if (layer.scan)
+      each["scan"] = py::dict(
+          py::arg("n_heads") = layer.scan->n_heads, py::arg("inner_dim") = layer.scan->inner_dim(),
+          py::arg("state_dim") = layer.scan->state_dim, py::arg("n_groups") = layer.scan->n_groups,
+          py::arg("width") = layer.scan->width,
+          py::arg("has_limits") = layer.scan->time_min > 0 || std::isfinite(layer.scan->time_max));
     each["rotates"] = layer.rope_style != RopeStyle::none;
     each["latent"] = py::none();
     if (layer.latent)
@@ -271,6 +279,10 @@ void register_source(py::module_& m) {
           "adds_one",
           [](const SourceView& view) { return view.tensor->transform == Transform::add_one; },
           "Whether the model multiplies by 1 more than what is stored.")
+      .def_property_readonly(
+          "is_logarithm",
+          [](const SourceView& view) { return view.tensor->transform == Transform::minus_exp; },
+          "Whether the model has -e^x of what is stored.")
       .def_property_readonly("parts", &parts_of,
                              "Its bytes where they lie, a uint8 array for each plane.");
 

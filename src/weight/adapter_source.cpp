@@ -58,7 +58,7 @@ bool is_projection(std::string_view target) {
        {".attention.q", ".attention.k", ".attention.v", ".attention.output", ".attention.q_a",
         ".attention.q_b", ".attention.kv_a", ".ffn.gate", ".ffn.up", ".ffn.down", ".per_layer.gate",
         ".per_layer.output", ".convolution.in", ".convolution.output", ".branch.left",
-        ".branch.right"})
+        ".branch.right", ".scan.in", ".scan.output"})
     if (target.ends_with(ending)) return true;
   return false;
 }

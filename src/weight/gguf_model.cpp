@@ -59,6 +59,7 @@ class Reader {
     if (family->attention_scale) config.attention_scale = number("attention.scale").value_or(0.0f);
     if (family->latent) read_latents(stretched, config);
     if (family->convolves) config.convolution_width = required("shortconv.l_cache");
+    if (family->scans) read_scan(config.scan);
     if (family->query_growth) {
       config.query_growth = number("attention.temperature_scale").value_or(0.0f);
       config.query_growth_length = config.rope_original_context;
@@ -132,6 +133,20 @@ class Reader {
     const std::optional<double> value = file_.get_float(key(name));
     if (!value) return std::nullopt;
     return static_cast<float>(*value);
+  }
+
+  // Mamba-2's; what is called the rank of the step of time is the number of heads.
+  void read_scan(ScanConfig& scan) const {
+    const uint32_t inner = required("ssm.inner_size");
+    scan.n_heads = required("ssm.time_step_rank");
+    scan.n_groups = required("ssm.group_count");
+    scan.state_dim = required("ssm.state_size");
+    scan.width = required("ssm.conv_kernel");
+    if (scan.n_heads == 0 || inner % scan.n_heads != 0)
+      throw ModelFormatError(path() + ": " + key("ssm.inner_size") + " is " +
+                             std::to_string(inner) + ", which " + std::to_string(scan.n_heads) +
+                             " heads cannot share");
+    scan.head_dim = inner / scan.n_heads;
   }
 
   ExpertConfig experts() const {
@@ -264,7 +279,8 @@ class Reader {
                         .ffn_dim = ffn_dim[i],
                         .windowed = windowed[i],
                         .rotates = {},
-                        .convolves = family.convolves && n_kv_heads[i] == 0});
+                        .convolves = family.convolves && n_kv_heads[i] == 0,
+                        .scans = family.scans && n_kv_heads[i] == 0});
     return layers;
   }
 

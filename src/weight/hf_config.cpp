@@ -25,6 +25,7 @@
 #include "weight/hf_families.h"
 #include "weight/hf_latent_config.h"
 #include "weight/hf_layer_shapes.h"
+#include "weight/hf_scan_config.h"
 #include "weight/hf_streams_config.h"
 #include "weight/hf_unread_keys.h"
 #include "weight/hf_whisper_config.h"
@@ -81,6 +82,15 @@ class HfConfigReader {
     read_layers(model, n_layers);
     if (family_.convolves) read_hf_convolutions(config_, model);
     read_hf_experts(config_, family_.model_type, model);
+    if (family_.scans) {
+      read_hf_scans(config_, model);
+      const bool has_experts = model.experts.n > 0;
+      if (std::ranges::any_of(model.layers, &LayerConfig::scans))
+        model.architecture = "granitehybrid";
+      else if (has_experts)
+        model.architecture = "granitemoe";
+      if (has_experts) result.naming = HfNaming::shared_mlp;
+    }
     read_unrotated(model);
     read_windows(model);
     read_multipliers(model);
@@ -289,8 +299,9 @@ class HfConfigReader {
                              std::to_string(n_layers) + " layers");
     std::vector<bool> windowed;
     for (const JsonValue& item : list->items) {
-      // Granite 4's: the others are Mamba's.
-      if (item.text == "attention" && family_.names_positions) {
+      // Granite 4's.
+      if (family_.scans &&
+          (item.text == "attention" || item.text == "mamba" || item.text == "linear_attention")) {
         windowed.push_back(false);
         continue;
       }

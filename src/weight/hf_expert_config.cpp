@@ -37,6 +37,7 @@ struct ExpertKeys {
   float usual_scale = 1;
   bool names_method = false;      // `topk_method`: "greedy" looks at no groups
   bool has_layers_ahead = false;  // `num_nextn_predict_layers`
+  bool may_have_none = false;     // a number of 0 says so
 };
 
 constexpr ExpertKeys deepseek3_keys(std::string_view model_type) {
@@ -124,6 +125,15 @@ constexpr std::array kExpertKeys{
                .usual_n_chosen = 2,
                .dim = "intermediate_size",
                .shared_dim = "shared_intermediate_size"},
+    ExpertKeys{.model_type = "granitemoehybrid",
+               .n = "num_local_experts",
+               .usual_n = 8,
+               .usual_n_chosen = 2,
+               .dim = "intermediate_size",
+               .usual_dim = 11008,
+               .shared_dim = "shared_intermediate_size",
+               .usual_shared_dim = 1024,
+               .may_have_none = true},
     ExpertKeys{.model_type = "hunyuan_v1_moe",
                .usual_n = 1,
                .n_chosen = "moe_topk",
@@ -181,7 +191,7 @@ std::optional<uint32_t> count_of_layers(ConfigObject& config, std::string_view k
 
 // Whether any layer has experts. A file whose layers are all dense may have their numbers all the same.
 bool has_experts(ConfigObject& config, const ExpertKeys& keys, const ModelConfig& model) {
-  if (!keys.scoring) return true;
+  if (!keys.scoring && !keys.may_have_none) return true;
   const JsonValue* const n = config.find(keys.n);
   return model.experts.n_leading_dense < model.layers.size() && !config.has_null(keys.n) &&
          (n == nullptr || n->number() != 0.0);

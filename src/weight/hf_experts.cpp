@@ -58,6 +58,9 @@ std::string with_suffix(std::string_view name) {
       {".self_attn.sinks", ".self_attn.sinks.weight"},
       {".layer_scalar", ".layer_scalar.weight"},
       {".altup.correct_output_scale", ".altup.correct_output_scale.weight"},
+      {".mamba.A_log", ".mamba.A_log.weight"},
+      {".mamba.D", ".mamba.D.weight"},
+      {".mamba.dt_bias", ".mamba.dt.bias"},
       {".router.per_expert_scale", ".router.per_expert_scale.weight"}};
   for (const auto& [ending, whole] : kEndings)
     if (name.ends_with(ending))

@@ -28,6 +28,7 @@ constexpr std::array kHfFamilies{
              .ffn_key = "shared_intermediate_size",
              .has_multipliers = true,
              .names_positions = true,
+             .scans = true,
              .without_effect = "mamba_"},
     HfFamily{.model_type = "smollm3",
              .architecture = "smollm3",

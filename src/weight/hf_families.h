@@ -51,6 +51,7 @@ struct HfFamily {
   std::optional<HfLayerShapes> shapes = {};  // Gemma 4's keys of heads and of layers
   bool convolves = false;                    // LFM2's keys
   bool has_streams = false;                  // Gemma 3n's
+  bool scans = false;                        // Granite 4's keys of Mamba-2
   bool names_factors = false;  // MiniCPM3's `scale_emb`, `scale_depth` and `dim_model_base`
   // Keys that begin so have no effect in this family.
   std::string_view without_effect = {};

@@ -36,15 +36,13 @@ constexpr NameRule gate_up_stack(std::string_view name) {
           .max_dims = 3};
 }
 
-// The weights of a convolution of each number alone.
-constexpr NameRule kernel(std::string_view name) {
-  return {.name = name, .pieces = {{{"convolution.kernel"}}}, .max_dims = 3, .is_vector = true};
-}
-
-// Matrices of a few rows, which kernels take as vectors.
+// Matrices of a few rows or columns, which kernels take as vectors.
 constexpr NameRule numbers(std::string_view name, std::string_view canonical) {
-  return {.name = name, .pieces = {{{canonical}}}, .is_vector = true};
+  return {.name = name, .pieces = {{{canonical}}}, .max_dims = 3, .is_vector = true};
 }
+// The weights of a convolution of each number alone.
+constexpr NameRule kernel(std::string_view name) { return numbers(name, "convolution.kernel"); }
+
 // A matrix for each stream of the residual but the first.
 constexpr NameRule of_streams(std::string_view name, std::string_view first,
                               std::string_view second, std::string_view third) {
@@ -147,6 +145,14 @@ constexpr std::array kGgufLayer{
     same("shortconv.in_proj", "convolution.in"),
     kernel("shortconv.conv"),
     same("shortconv.out_proj", "convolution.output"),
+    // Mamba-2's.
+    same("ssm_in", "scan.in"),
+    numbers("ssm_conv1d", "scan.kernel"),
+    same("ssm_dt", "scan.time"),
+    numbers("ssm_a", "scan.rate"),
+    numbers("ssm_d", "scan.skip"),
+    numbers("ssm_norm", "scan.norm"),
+    same("ssm_out", "scan.output"),
 };
 constexpr std::array kGgufNorms{
     same("post_attention_norm", "attention_post_norm"),
@@ -214,6 +220,14 @@ constexpr std::array kHfProjections{
     same("conv.in_proj", "convolution.in"),
     kernel("conv.conv"),
     same("conv.out_proj", "convolution.output"),
+    // Granite 4's scans.
+    same("mamba.in_proj", "scan.in"),
+    numbers("mamba.conv1d", "scan.kernel"),
+    same("mamba.dt", "scan.time"),
+    same("mamba.A_log", "scan.rate", Transform::minus_exp),
+    same("mamba.D", "scan.skip"),
+    same("mamba.norm", "scan.norm"),
+    same("mamba.out_proj", "scan.output"),
 };
 
 // Experts. Those of directories that have a tensor for each were stacked before (hf_experts.h).
@@ -483,6 +497,9 @@ bool matches(std::string_view name, std::string_view pattern) {
 }
 
 constexpr std::string_view kScale = ".scale";
+// Tensors of GGUF files whose names end with their stems.
+constexpr std::string_view kBare[] = {"ssm_a", "ssm_d"};
+bool is_bare(std::string_view stem) { return std::ranges::find(kBare, stem) != std::end(kBare); }
 
 // A name in the file, taken apart.
 struct FileName {
@@ -496,7 +513,8 @@ std::optional<FileName> take_apart(std::string_view name, std::string_view layer
   if (dot == std::string_view::npos) return std::nullopt;
   FileName result{.layer = {}, .stem = name.substr(0, dot), .suffix = name.substr(dot)};
   // "ffn_down_exps.scale" is beside "ffn_down_exps.weight", and another tensor.
-  if (result.suffix == kScale) result = {.layer = {}, .stem = name, .suffix = ".weight"};
+  if (result.suffix == kScale || is_bare(result.suffix.substr(1)))
+    result = {.layer = {}, .stem = name, .suffix = ".weight"};
   if (result.suffix != ".weight" && result.suffix != ".bias") return std::nullopt;
   if (!result.stem.starts_with(layer_prefix)) return result;
   uint32_t layer = 0;
@@ -696,7 +714,8 @@ std::string gguf_name(std::string_view canonical, std::string_view architecture)
       if (pieces_of(rule).size() == 1 && rule.pieces[0].canonical == parts->stem)
         return (parts->layer ? std::string(prefix) + std::to_string(*parts->layer) + "." : "") +
                std::string(rule.name) +
-               (rule.name.ends_with(kScale) ? "" : std::string(parts->suffix));
+               (rule.name.ends_with(kScale) || is_bare(rule.name) ? ""
+                                                                  : std::string(parts->suffix));
   throw UnsupportedModelError("GGUF has no name for the tensor " + std::string(canonical));
 }
 

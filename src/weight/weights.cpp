@@ -1,5 +1,7 @@
 #include "weight/weights.h"
 
+#include <cmath>
+
 #include "core/error.h"
 #include "weight/floats.h"
 
@@ -13,6 +15,7 @@ std::vector<float> as_floats(const SourceTensor& tensor) {
   for (size_t i = 0; i < values.size(); ++i) {
     values[i] = float_at(tensor.format, tensor.parts[0].bytes, i);
     if (tensor.transform == Transform::add_one) values[i] += 1.0f;
+    if (tensor.transform == Transform::minus_exp) values[i] = -std::exp(values[i]);
   }
   return values;
 }

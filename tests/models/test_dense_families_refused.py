@@ -27,26 +27,19 @@ NONSENSE: dict[str, tuple[dict[str, Any], str]] = {
         {"model_type": "granite", "logits_scaling": "much"},
         'config.json: logits_scaling is "much"',
     ),
-    "granite 4, Mamba": (
+    "granite 4, another layer": (
         {
             "model_type": "granitemoehybrid",
-            "layer_types": ["mamba", "attention", "attention"],
+            "layer_types": ["mamba1", "attention", "attention"],
             "shared_intermediate_size": 160,
         },
-        'config.json: layer_types holds "mamba"',
-    ),
-    "granite 4, experts": (
-        {
-            "model_type": "granitemoehybrid",
-            "num_local_experts": 8,
-            "shared_intermediate_size": 160,
-        },
-        "config.json: num_local_experts is 8",
+        'config.json: layer_types holds "mamba1"',
     ),
     "granite 4, positions": (
         {
             "model_type": "granitemoehybrid",
             "position_embedding_type": "alibi",
+            "layer_types": ["attention"] * 3,
             "shared_intermediate_size": 160,
         },
         'config.json: position_embedding_type is "alibi"; akunu has "rope" and "nope"',

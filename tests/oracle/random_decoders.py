@@ -64,6 +64,15 @@ _GRANITE: dict[str, Any] = {
 }
 _GRANITE_CHANGES: dict[str, dict[str, Any]] = {key: {key: 1.0} for key in _GRANITE}
 
+# Scans of 6 heads of 32 numbers, and no experts.
+_SCANS: dict[str, Any] = {
+    "num_local_experts": 0,
+    "num_experts_per_tok": 0,
+    "shared_intermediate_size": 160,
+    "mamba_n_heads": 6,
+    "mamba_d_state": 48,
+}
+
 ALPHA: dict[str, Any] = {
     "rope_type": "dynamic",
     "alpha": 50.0,
@@ -193,6 +202,43 @@ FAMILIES: dict[str, Family] = {
             "position_embedding_type": None,
         },
         changes={"positions": {"position_embedding_type": "rope"}},
+    ),
+    "granitehybrid": Family(
+        name="GraniteMoeHybrid",
+        architecture="granitehybrid",
+        options={
+            **_EPSILON,
+            **_GRANITE,
+            **_SCANS,
+            "mamba_n_groups": 2,
+            "layer_types": ["linear_attention", "attention", "linear_attention", "attention"],
+            "position_embedding_type": "rope",
+        },
+        changes={
+            **_GRANITE_CHANGES,
+            "no positions": {"position_embedding_type": "nope"},
+            "steps of time": {"time_step_limit": [0.3, 0.6]},
+        },
+        not_in_llama_cpp="it lets no layer of such models rotate",
+    ),
+    "granitehybrid-nope": Family(
+        name="GraniteMoeHybrid",
+        architecture="granitehybrid",
+        options={
+            **_EPSILON,
+            **_GRANITE,
+            **_SCANS,
+            "mamba_conv_bias": False,
+            "layer_types": [
+                "linear_attention",
+                "linear_attention",
+                "attention",
+                "linear_attention",
+            ],
+            "position_embedding_type": None,
+        },
+        changes={"positions": {"position_embedding_type": "rope"}},
+        not_in_llama_cpp="it ends with a signal where the convolution has no bias",
     ),
     "smollm3": Family(
         name="SmolLM3",

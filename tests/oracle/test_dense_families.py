@@ -212,6 +212,8 @@ LINEAR = {
     "feed_forward.w3": ("ffn_up",),
     "feed_forward.w2": ("ffn_down",),
     "conv.in_proj": ("shortconv.in_proj",),
+    "mamba.in_proj": ("ssm_in",),
+    "mamba.out_proj": ("ssm_out",),
     "conv.out_proj": ("shortconv.out_proj",),
     "self_attn.kv_b_proj": (),  # absorbed: what transformers multiplies it with is never there
 }

@@ -29,7 +29,6 @@ _ROTATED: Final = re.compile(r"attention\.[qk](_norm)?\.(weight|bias)$")
 _FACTORS: Final = "rope_factors"
 _CONVOLUTION: Final = re.compile(r"enc\.conv[12]\.weight$")
 _TAPS: Final = 3
-_KERNEL: Final = "convolution.kernel.weight"
 _NUMBERS: Final = re.compile(r"streams\.(router|predict|correct)\.weight$")
 """Matrices of a few rows, which the engine takes as vectors."""
 _STREAMS: Final = {"altup_proj": "streams.in", "altup_unembd_proj": "streams.out"}
@@ -59,7 +58,7 @@ class DirectoryTensor:
         if _CONVOLUTION.match(self.name) is not None:  # [n, channels, taps], as everywhere else
             rows, k = native.shape
             self.shape = (rows, k // _TAPS, _TAPS)
-        if width is not None:  # a vector here, a matrix there
+        if width is not None:
             self.shape = (native.shape[0] // width, width)
         self.quantised_as: str | None = None
         self._native = native
@@ -79,10 +78,13 @@ class DirectoryTensor:
     def data(self) -> NDArray[np.uint8]:
         """Its bytes in `type_name`."""
         data = self._interleaved(self._plain())
-        if self.type_name == self._stored and not self._native.adds_one:
+        native = self._native
+        if self.type_name == self._stored and not (native.adds_one or native.is_logarithm):
             return data
         values = as_floats(data, self._stored)
-        return as_bytes(values + np.float32(1) if self._native.adds_one else values, self.type_name)
+        if native.is_logarithm:
+            values = -np.exp(values)
+        return as_bytes(values + np.float32(1) if native.adds_one else values, self.type_name)
 
     def _plain(self) -> NDArray[np.uint8]:
         parts = self._native.parts
@@ -284,10 +286,8 @@ class DirectorySource:
             n = next(layer["experts"]["n"] for layer in layers if layer["experts"] is not None)
             tensor.shape = (n, tensor.shape[0] // n)
             return tensor
-        if native.name.endswith(_KERNEL):
-            layers = numbers["described"]["layers"]
-            width = next(each["convolution_width"] for each in layers if each["convolution_width"])
-            return DirectoryTensor(native, None, width)
+        if (columns := _columns(native.name, numbers["described"]["layers"])) is not None:
+            return DirectoryTensor(native, None, columns)
         if (kind := _NUMBERS.search(native.name)) is not None:
             width = numbers["dim"] if kind[1] == "router" else numbers["n_streams"]
             return DirectoryTensor(native, None, width)
@@ -295,6 +295,24 @@ class DirectorySource:
             head_dim = numbers["described"]["layers"][0]["head_dim"]
             return DirectoryTensor(native, (head_dim, numbers["rope_dim"]))
         return DirectoryTensor(native, None)
+
+
+def _columns(name: str, layers: Sequence[dict[str, Any]]) -> int | None:
+    """Return the columns of a matrix of GGUF that is a vector in the engine; None: it is none."""
+    layer = re.match(r"layers\.(\d+)\.", name)
+    if layer is None:
+        return None
+    described = layers[int(layer[1])]
+    scan = described["scan"]
+    columns: dict[str, int] = {"convolution.kernel.weight": described["convolution_width"]}
+    if scan is not None:
+        columns |= {
+            "scan.kernel.weight": scan["width"],
+            "scan.rate.weight": 1,
+            "scan.skip.weight": 1,
+            "scan.norm.weight": scan["inner_dim"] // scan["n_groups"],
+        }
+    return columns.get(name[layer.end() :])
 
 
 def _place(name: str) -> tuple[int, int, str]:

@@ -21,7 +21,7 @@ _WITHOUT_WINDOWS: Final = frozenset({"llama", "qwen2", "qwen3", "smollm3", "star
 """Architectures of which llama.cpp lets every layer see everything."""
 STREAMS: Final = 4
 """Streams of the residual of Gemma 3n, in every file."""
-_SCALED: Final = frozenset({"granite", "granitemoe", "mistral3"})
+_SCALED: Final = frozenset({"granite", "granitemoe", "granitehybrid", "mistral3"})
 """Architectures of which llama.cpp reads the scale of attention."""
 _ALWAYS_WITH_EXPERTS: Final = frozenset({"deepseek2", "deepseek"})
 """Architectures of which llama.cpp asks for numbers of experts, where all layers are dense too."""
@@ -68,6 +68,8 @@ def model_keys(
     put("attention.head_count_kv", _of_layers(layers, "n_kv_heads"))
     if width := max(layer["convolution_width"] for layer in layers):
         put("shortconv.l_cache", width)
+    for key, value in _scans(layers).items():
+        put(key, value)
     put("attention.key_length", layers[0]["head_dim"])
     put("attention.value_length", layers[0]["head_dim"])
     found = _latent_keys(numbers, notes) | _layer_shapes(numbers) | _streams(numbers)
@@ -273,6 +275,25 @@ def _scaled_positions(numbers: Mapping[str, Any], notes: list[str]) -> dict[str,
     if abs(attention_factor - 1) > _SAME:
         keys["rope.scaling.attn_factor"] = attention_factor
     return keys
+
+
+def _scans(layers: list[dict[str, Any]]) -> dict[str, KeyValue]:
+    """Return what a file says of layers that scan; nothing where none does."""
+    scan = next((layer["scan"] for layer in layers if layer["scan"] is not None), None)
+    if scan is None:
+        return {}
+    if scan["has_limits"]:
+        raise UnsupportedModelError(
+            "config.json: time_step_limit clamps steps of time, and GGUF has no key for it; a "
+            "directory can be used as it is"
+        )
+    return {
+        "ssm.conv_kernel": scan["width"],
+        "ssm.inner_size": scan["inner_dim"],
+        "ssm.state_size": scan["state_dim"],
+        "ssm.time_step_rank": scan["n_heads"],
+        "ssm.group_count": scan["n_groups"],
+    }
 
 
 _SCORINGS: Final = {"softmax": 1, "sigmoid": 2, "chosen": 3}
