@@ -179,7 +179,7 @@ def test_a_file_of_an_unknown_family_says_what_else_is_unknown(tmp_path: Path) -
         writer.add_uint32("mamba9.ssm.state_size", 16)
         writer.add_expert_count(8)
         for layer in range(12):
-            writer.add_tensor(f"blk.{layer}.ssm_a", np.zeros((4, 32), np.float32))
+            writer.add_tensor(f"blk.{layer}.ssm_x.weight", np.zeros((4, 32), np.float32))
             writer.add_tensor(f"blk.{layer}.attn_q.weight", np.zeros((4, 32), np.float32))
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
@@ -193,7 +193,7 @@ def test_a_file_of_an_unknown_family_says_what_else_is_unknown(tmp_path: Path) -
     message = str(caught.value)
     assert "general.architecture is 'mamba9'; akunu has llama, " in message
     assert message.endswith(
-        "; of its tensors akunu does not know blk.N.ssm_a"
+        "; of its tensors akunu does not know blk.N.ssm_x"
         "; of its keys akunu does not know mamba9.ssm.state_size"
     )
 
