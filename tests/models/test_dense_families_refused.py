@@ -193,7 +193,7 @@ def test_a_file_of_an_unknown_family_says_what_else_is_unknown(tmp_path: Path) -
     message = str(caught.value)
     assert "general.architecture is 'mamba9'; akunu has llama, " in message
     assert message.endswith(
-        "; of its tensors akunu does not know blk.N.ssm_x"
+        "; of its tensors akunu does not know blk.N.ssm_x.weight"
         "; of its keys akunu does not know mamba9.ssm.state_size"
     )
 
