@@ -56,16 +56,16 @@ class Family:
     not_in_llama_cpp: str = ""  # what it does otherwise with this model, if anything
 
 
-_GRANITE: dict[str, Any] = {
+GRANITE: dict[str, Any] = {
     "embedding_multiplier": 3.0,
     "residual_multiplier": 0.4,
     "attention_multiplier": 0.11,
     "logits_scaling": 5.0,
 }
-_GRANITE_CHANGES: dict[str, dict[str, Any]] = {key: {key: 1.0} for key in _GRANITE}
+_GRANITE_CHANGES: dict[str, dict[str, Any]] = {key: {key: 1.0} for key in GRANITE}
 
 # Scans of 6 heads of 32 numbers, and no experts.
-_SCANS: dict[str, Any] = {
+SCANS: dict[str, Any] = {
     "num_local_experts": 0,
     "num_experts_per_tok": 0,
     "shared_intermediate_size": 160,
@@ -170,7 +170,7 @@ FAMILIES: dict[str, Family] = {
     "granite": Family(
         name="Granite",
         architecture="granite",
-        options={**_EPSILON, **_GRANITE, "attention_bias": True, "mlp_bias": True},
+        options={**_EPSILON, **GRANITE, "attention_bias": True, "mlp_bias": True},
         changes=_GRANITE_CHANGES,
     ),
     "granite-4": Family(
@@ -178,7 +178,7 @@ FAMILIES: dict[str, Family] = {
         architecture="granite",
         options={
             **_EPSILON,
-            **_GRANITE,
+            **GRANITE,
             "num_local_experts": 0,
             "num_experts_per_tok": 0,
             "shared_intermediate_size": 160,
@@ -193,7 +193,7 @@ FAMILIES: dict[str, Family] = {
         architecture="granite",
         options={
             **_EPSILON,
-            **_GRANITE,
+            **GRANITE,
             "num_local_experts": 0,
             "num_experts_per_tok": 0,
             "shared_intermediate_size": 160,
@@ -208,8 +208,8 @@ FAMILIES: dict[str, Family] = {
         architecture="granitehybrid",
         options={
             **_EPSILON,
-            **_GRANITE,
-            **_SCANS,
+            **GRANITE,
+            **SCANS,
             "mamba_n_groups": 2,
             "layer_types": ["linear_attention", "attention", "linear_attention", "attention"],
             "position_embedding_type": "rope",
@@ -226,8 +226,8 @@ FAMILIES: dict[str, Family] = {
         architecture="granitehybrid",
         options={
             **_EPSILON,
-            **_GRANITE,
-            **_SCANS,
+            **GRANITE,
+            **SCANS,
             "mamba_conv_bias": False,
             "layer_types": [
                 "linear_attention",

@@ -19,8 +19,10 @@ from gguf.quants import dequantize, quantize
 from random_decoders import (
     ALPHA,
     GEMMA4,
+    GRANITE,
     LATENT,
     LATENT_YARN,
+    SCANS,
     SIZES,
     Family,
     changed,
@@ -201,6 +203,32 @@ FAMILIES: dict[str, Family] = {
             "shared_intermediate_size": 96,
         },
         changes={"fewer experts": {"num_experts_per_tok": 2}},
+    ),
+    "granitehybrid-moe": Family(
+        name="GraniteMoeHybrid",
+        architecture="granitehybrid",
+        options={
+            **_COMMON,
+            **GRANITE,
+            **SCANS,
+            "num_local_experts": 8,
+            "num_experts_per_tok": 3,
+            "intermediate_size": 64,
+            "shared_intermediate_size": 96,
+            "layer_types": [
+                "linear_attention",
+                "linear_attention",
+                "attention",
+                "linear_attention",
+            ],
+            "position_embedding_type": None,
+        },
+        changes={
+            "fewer experts": {"num_experts_per_tok": 2},
+            "residual": {"residual_multiplier": 0.5},
+            "positions": {"position_embedding_type": "rope"},
+            "steps of time": {"time_step_limit": [0.3, 0.6]},
+        },
     ),
     "hunyuan-moe": Family(
         name="HunYuanMoEV1",
