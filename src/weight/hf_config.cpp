@@ -89,7 +89,11 @@ class HfConfigReader {
         model.architecture = "granitehybrid";
       else if (has_experts)
         model.architecture = "granitemoe";
-      if (has_experts) result.naming = HfNaming::shared_mlp;
+      if (has_experts) {
+        result.naming = HfNaming::shared_mlp;
+        // As files of GGUF have it; the expert that all rows go through has a length of its own.
+        for (LayerConfig& layer : model.layers) layer.ffn_dim = model.experts.dim;
+      }
     }
     read_unrotated(model);
     read_windows(model);

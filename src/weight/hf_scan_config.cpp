@@ -51,11 +51,12 @@ void read_hf_scans(ConfigObject& config, ModelConfig& model) {
   scan.n_groups = config.needed_count("mamba_n_groups", 1);
   scan.state_dim = config.needed_count("mamba_d_state", 256);
   scan.width = config.needed_count("mamba_d_conv", 4);
-  const uint32_t inner = config.needed_count("mamba_expand", 2) * model.dim;
+  const uint64_t inner = uint64_t{config.needed_count("mamba_expand", 2)} * model.dim;
+  const auto usual = static_cast<uint32_t>(inner / scan.n_heads);
   const JsonValue* const head = config.find("mamba_d_head");
   scan.head_dim = head != nullptr && head->kind == JsonValue::Kind::string && head->text == "auto"
-                      ? inner / scan.n_heads
-                      : config.needed_count("mamba_d_head", inner / scan.n_heads);
+                      ? usual
+                      : config.needed_count("mamba_d_head", usual);
   if (uint64_t{scan.head_dim} * scan.n_heads != inner)
     config.refuse_value("mamba_d_head", "heads of that length are not mamba_expand * hidden_size");
   read_time_limits(config, scan);

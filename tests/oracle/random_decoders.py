@@ -238,7 +238,7 @@ FAMILIES: dict[str, Family] = {
             "position_embedding_type": None,
         },
         changes={"positions": {"position_embedding_type": "rope"}},
-        not_in_llama_cpp="it ends with a signal where the convolution has no bias",
+        not_in_llama_cpp="it adds the convolution's bias without looking whether there is one",
     ),
     "smollm3": Family(
         name="SmolLM3",

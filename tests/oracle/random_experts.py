@@ -400,7 +400,7 @@ def rounded(model: Any, number_format: str) -> Any:
     kind = gguf.GGMLQuantizationType[number_format]
     with torch.no_grad():
         for weight in model.parameters():
-            if weight.ndim < 2 or weight.shape[0] == 1:
+            if weight.ndim < 2 or 1 in weight.shape[:2]:
                 continue
             # The matrices of gpt-oss have the inputs in their columns.
             turned = model.config.model_type == "gpt_oss" and weight.ndim == 3
