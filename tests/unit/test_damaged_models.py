@@ -260,9 +260,9 @@ BAD_MODELS: dict[str, tuple[Change, type[AkunuError], str]] = {
         "blk.00.ffn_up.weight is layers.0.ffn.up.weight, which the file has under another name",
     ),
     "unknown tensor": (
-        replaces("blk.0.ssm_in.weight", matrix(DIM, DIM)),
+        replaces("blk.0.ssm_x.weight", matrix(DIM, DIM)),
         UNSUPPORTED,
-        "tensor blk.0.ssm_in.weight is not one that akunu knows",
+        "tensor blk.0.ssm_x.weight is not one that akunu knows",
     ),
     "unknown tensor with a wild name": (
         replaces("x\n\x1b[31m", vector(1)),
