@@ -161,7 +161,7 @@ def ready_to_show(text: str, width: int) -> int:
     More where that word is longer than a row.
     """
     end = len(text)
-    while end and not text[end - 1].isspace() and cells_of(text[end - 1]) < 2:
+    while end and not _is_space(text[end - 1]) and cells_of(text[end - 1]) < 2:
         end -= 1
     # The next character may cling to a wide one at the end.
     if end and end == len(text) and cells_of(text[end - 1]) == 2:
@@ -186,7 +186,7 @@ class _Wrapper:
         space: list[Char] = []
         word: list[Char] = []
         for char in chars:
-            if char.text.isspace() and char.text != "\N{NO-BREAK SPACE}":
+            if _is_space(char.text):
                 self._put(space, word)
                 if word:
                     space, word = [], []
@@ -233,6 +233,11 @@ class _Wrapper:
 
 def _cells(spans: Iterable[Span]) -> int:
     return sum(cell_count(span.text) for span in spans)
+
+
+def _is_space(character: str) -> bool:
+    """Whether a row may end at this character, and then without it."""
+    return character.isspace() and character != "\N{NO-BREAK SPACE}"
 
 
 def _may_break(before: str, after: str) -> bool:
