@@ -95,6 +95,8 @@ class CudaDevice final : public Device {
     state_->memory.release(buffer);
   }
 
+  bool has_own_memory() const override { return true; }
+
   MemoryLeft memory_left() const override {
     if (forked()) return {.memory = 0, .address_space = std::nullopt};
     const Current current(state_->gpu);
@@ -144,7 +146,11 @@ class CudaDevice final : public Device {
     check_weight(source);
     const Current current(state_->gpu);
     return import_planes(
-        source, [&](const WeightPart& part) { return state_->memory.import(part); },
+        source,
+        [&](const WeightPart& part) {
+          return source.in_host_memory ? state_->memory.import_to_host(part)
+                                       : state_->memory.import(part);
+        },
         [&](const Buffer& buffer) { release(buffer); });
   }
 
@@ -194,8 +200,8 @@ class CudaDevice final : public Device {
     const Current current(state_->gpu);
     auto program = std::make_unique<CompiledProgram>(
         compile_program(std::move(table), memory, state_->modules));
-    if (program->workspace_bytes > state_->workspace.size())
-      grow_workspace(program->workspace_bytes);
+    grow(state_->workspace, program->workspace_bytes, "workspace");
+    grow(state_->staged_weights, program->staged_bytes, "staged weights");
     state_->programs.push_back(std::move(program));
     return {state_->programs.back().get()};
   }
@@ -215,7 +221,7 @@ class CudaDevice final : public Device {
     Submission& submission = state_->submissions.stage(replay);
     const Ticket ticket = state_->submissions.n_submitted() + 1;
     state_->submissions.begin(submission);
-    state_->steps.launch(submission, state_->workspace.at());
+    state_->steps.launch(submission, state_->scratch());
     state_->submissions.end(submission, ticket);
     return state_->submissions.commit();
   }
@@ -260,6 +266,8 @@ class CudaDevice final : public Device {
     // To be called before the destructor: freeing what the members have needs a current context.
     void end() { current = std::make_unique<Current>(gpu); }
 
+    StepScratch scratch() const { return {workspace.at(), staged_weights.at()}; }
+
     void finish_steps(std::string_view what) {
       const Driver& driver = gpu.driver();
       Event event = nullptr;
@@ -279,7 +287,9 @@ class CudaDevice final : public Device {
     Memory memory{gpu};
     Submissions submissions{gpu};
     Steps steps{gpu};
-    OwnedBlock workspace;  // of whatever command runs: they follow one another
+    // Of whatever command runs: they follow one another.
+    OwnedBlock workspace;
+    OwnedBlock staged_weights;  // of those in the host's memory
     std::vector<std::unique_ptr<CompiledProgram>> programs;
   };
 
@@ -296,13 +306,14 @@ class CudaDevice final : public Device {
     if (!failure_.empty()) throw DeviceError("an earlier command failed: " + failure_);
   }
 
-  // Captured steps have the address of the old workspace, and submissions in flight use it.
-  void grow_workspace(uint64_t bytes) {
+  // Captured steps have the address of the old block, and submissions in flight use it.
+  void grow(OwnedBlock& block, uint64_t bytes, std::string_view label) {
+    if (bytes <= block.size()) return;
     wait_for_all(Clock::now() + kLongest);
     refuse();
     state_->steps.forget();
-    state_->workspace = {};
-    state_->workspace = OwnedBlock(state_->memory, bytes, "workspace");
+    block = {};
+    block = OwnedBlock(state_->memory, bytes, label);
   }
 
   // Waits for the oldest submission; false: the deadline came first.
@@ -351,7 +362,7 @@ class CudaDevice final : public Device {
     for (uint32_t i = 0; i < program.commands.size(); ++i) {
       if ((program.commands[i].over_head_rows ? pass.n_head_rows : pass.n_rows) == 0) continue;
       const double seconds = watch.time([&] {
-        state_->steps.launch_command(state_->gpu.steps(), program, i, pass, state_->workspace.at());
+        state_->steps.launch_command(state_->gpu.steps(), program, i, pass, state_->scratch());
       });
       times.push_back({program.labels[i], seconds});
     }

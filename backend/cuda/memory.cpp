@@ -5,11 +5,13 @@
 
 #include "core/error.h"
 #include "core/memory_left.h"
+#include "cpu/memory.h"
 
 namespace akunu::cuda {
 namespace {
 
 constexpr std::string_view kWeightsLabel = "weights (on the GPU)";
+constexpr std::string_view kHostWeightsLabel = "weights (in the host's memory, read by the GPU)";
 // Buffers are as long as whole pieces of so many bytes: kernels read pieces (load_words of kernels/language.h), and there
 // is no buffer of no bytes.
 constexpr uint64_t kPieceBytes = 16;
@@ -66,6 +68,10 @@ Buffer Memory::allocate_unset(uint64_t bytes, std::string_view label) {
                            " of the GPU, and the driver refused them; " + mebibytes(available()) +
                            " should be available");
   gpu_.driver().check(result, "asking for memory of the GPU");
+  return add(std::move(owned), bytes, label);
+}
+
+Buffer Memory::add(std::unique_ptr<Owned> owned, uint64_t bytes, std::string_view label) {
   owned->label = label;
   owned->bytes = bytes;
   const Buffer buffer{static_cast<Allocation*>(owned.get()), bytes, nullptr};
@@ -101,10 +107,28 @@ Buffer Memory::import(const WeightPart& part) {
   return buffer;
 }
 
+// Pinned memory cannot be swapped out: more of it than there is would end other programs, not this one.
+Buffer Memory::import_to_host(const WeightPart& part) {
+  const uint64_t bytes = part.bytes.size();
+  const std::optional<uint64_t> left = cpu::available_memory();
+  if (left && bytes > *left)
+    throw OutOfMemoryError("weights need " + mebibytes(bytes) + " of the host's memory, " +
+                           mebibytes(*left) + " are available");
+  auto owned = std::make_unique<Owned>();
+  owned->block = PinnedBlock(gpu_, bytes);
+  std::byte* contents = owned->block.contents();
+  std::ranges::copy(part.bytes, contents);
+  std::fill(contents + bytes, contents + whole_pieces(bytes), std::byte{0});
+  owned->at = reinterpret_cast<DevicePointer>(contents);
+  owned->in_host_memory = true;
+  return add(std::move(owned), bytes, kHostWeightsLabel);
+}
+
 void Memory::release(const Buffer& buffer) {
   const auto found = owned_.find(buffer.handle);
   if (found == owned_.end()) return;
-  static_cast<void>(gpu_.driver().memory_free(found->second->at));
+  if (!found->second->in_host_memory)
+    static_cast<void>(gpu_.driver().memory_free(found->second->at));
   ledger_.remove(found->second->label, false, found->second->bytes);
   owned_.erase(found);
 }
@@ -135,6 +159,11 @@ void Memory::write(const Buffer& to, uint64_t offset, std::span<const std::byte>
 }
 
 void Memory::read(const Buffer& from, uint64_t offset, std::span<std::byte> bytes) {
+  if (in_host_memory(from)) {
+    std::memcpy(bytes.data(), reinterpret_cast<const std::byte*>(address_of(from)) + offset,
+                bytes.size());
+    return;
+  }
   const std::lock_guard lock(passing_);
   for (uint64_t at = 0; at < bytes.size(); at += kPassing) {
     const uint64_t n = std::min(kPassing, bytes.size() - at);

@@ -1,6 +1,7 @@
 // The memory of the GPU: every buffer has a label and is counted, and what does not fit is refused
 // before it is asked for. The host sees none of it: what it writes and reads passes through one
-// pinned block.
+// pinned block. Weights that find no room there lie in pinned memory of the host, which kernels read
+// by the same addresses.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +23,18 @@ namespace akunu::cuda {
 // What a Buffer's handle points to.
 struct Allocation {
   DevicePointer at = 0;
+  bool in_host_memory = false;
 };
 
 inline DevicePointer address_of(const Buffer& buffer) {
   return static_cast<const Allocation*>(buffer.handle)->at;
 }
+inline bool in_host_memory(const Buffer& buffer) {
+  return static_cast<const Allocation*>(buffer.handle)->in_host_memory;
+}
 
-// Memory of the host that the GPU copies from and to by itself.
+// Memory of the host that the GPU copies from and to by itself, and that kernels can read: its address is
+// the same there (unified addressing, which every GPU that is taken has).
 class PinnedBlock {
  public:
   PinnedBlock() = default;
@@ -66,6 +72,8 @@ class Memory {
   Buffer allocate(uint64_t bytes, std::string_view label);
   // A copy of the bytes of a weight. Throws OutOfMemoryError.
   Buffer import(const WeightPart& part);
+  // A copy in the host's memory. Throws OutOfMemoryError.
+  Buffer import_to_host(const WeightPart& part);
   void release(const Buffer& buffer);
 
   // Both have come to an end when they return. Throw DeviceError.
@@ -80,9 +88,11 @@ class Memory {
   struct Owned : Allocation {
     std::string label;
     uint64_t bytes = 0;
+    PinnedBlock block;  // of what is in the host's memory
   };
 
   Buffer allocate_unset(uint64_t bytes, std::string_view label);
+  Buffer add(std::unique_ptr<Owned> owned, uint64_t bytes, std::string_view label);
   void finish(std::string_view what);
 
   const Gpu& gpu_;

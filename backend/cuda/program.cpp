@@ -8,6 +8,13 @@
 namespace akunu::cuda {
 namespace {
 
+constexpr uint64_t kStagedAlignment = 256;
+
+// Whether a command reads a few rows of its table, and not all of it.
+bool looks_up_rows(Operation operation) {
+  return operation == Operation::embed || operation == Operation::add_embedding;
+}
+
 class Compiler {
  public:
   Compiler(CompiledProgram& program, Modules& modules) : program_(program), modules_(modules) {}
@@ -20,6 +27,7 @@ class Compiler {
     Arguments arguments;
     const uint32_t bound_slots = bind(arguments, command);
     arguments.params = command.params;
+    if (!looks_up_rows(command.operation)) stage(compiled, command);
     if (kernel.workspace_bytes) {
       const auto max_rows = static_cast<uint32_t>(program_.memory.rows.size / sizeof(Row));
       const uint64_t bytes = kernel.workspace_bytes(command.params.data(), max_rows);
@@ -51,6 +59,19 @@ class Compiler {
     bind_buffer(arguments, kSlotStatuses, program_.memory.statuses, 0);
     bind_buffer(arguments, kSlotSpans, program_.memory.spans, 0);
     return mask;
+  }
+
+  void stage(CompiledCommand& compiled, const Command& command) {
+    uint64_t end = 0;
+    for (uint32_t slot = 0; slot < kMaxOperands; ++slot) {
+      const Binding& operand = command.operands[slot];
+      if (!operand || !in_host_memory(operand.buffer)) continue;
+      compiled.staged_weights.push_back({slot, address_of(operand.buffer) + operand.offset,
+                                         operand.buffer.size - operand.offset, end});
+      // Kernels read whole pieces, and so more than there is.
+      end += (operand.buffer.size + 2 * kStagedAlignment - 1) / kStagedAlignment * kStagedAlignment;
+    }
+    program_.staged_bytes = std::max(program_.staged_bytes, end);
   }
 
   void bind_buffer(Arguments& arguments, uint32_t slot, const Buffer& buffer, uint64_t offset) {

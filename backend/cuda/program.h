@@ -25,10 +25,20 @@ struct CompiledLaunch {
   Arguments arguments;  // without the pass range and the workspace
 };
 
+// A weight in the host's memory. Many rows read it from a copy on the GPU, which a command begins with: they read
+// it once for each tile of rows.
+struct StagedWeight {
+  uint32_t slot = 0;
+  DevicePointer at = 0;  // in the host's memory
+  uint64_t bytes = 0;
+  uint64_t offset = 0;  // of the copy, among those of its command
+};
+
 struct CompiledCommand {
   bool over_head_rows = false;
   CommandParams params;
   bool has_workspace = false;
+  std::vector<StagedWeight> staged_weights;
   std::vector<CompiledLaunch> launches;
 };
 
@@ -38,6 +48,7 @@ struct CompiledProgram {
   StepMemory memory;
   std::vector<const void*> handles;  // of Buffers that commands use, sorted
   uint64_t workspace_bytes = 0;
+  uint64_t staged_bytes = 0;  // of the command that stages most
 
   bool uses(const void* handle) const;
 };

@@ -28,33 +28,37 @@ bool is_worth_a_graph(const Submission& submission) {
 
 }  // namespace
 
-void Steps::launch(const Submission& submission, DevicePointer workspace) {
+void Steps::launch(const Submission& submission, const StepScratch& scratch) {
   if (submission.passes.empty()) return;
   const bool is_graph = is_worth_a_graph(submission);
-  const GraphExec exec = is_graph ? captured(submission, workspace) : nullptr;
+  const GraphExec exec = is_graph ? captured(submission, scratch) : nullptr;
   for (uint32_t step = 0; step < submission.steps; ++step) {
     if (is_graph)
       gpu_.driver().check(gpu_.driver().graph_launch(exec, gpu_.steps()), "the launch of a step");
     else
-      launch_step(gpu_.steps(), submission, workspace);
+      launch_step(gpu_.steps(), submission, scratch);
   }
 }
 
 void Steps::launch_step(Stream stream, const Submission& submission,
-                        DevicePointer workspace) const {
+                        const StepScratch& scratch) const {
   for (const Pass& pass : submission.passes) {
     const CompiledProgram& program = program_of(pass.program);
     for (uint32_t i = 0; i < program.commands.size(); ++i)
-      launch_command(stream, program, i, pass, workspace);
+      launch_command(stream, program, i, pass, scratch);
   }
 }
 
 void Steps::launch_command(Stream stream, const CompiledProgram& program, uint32_t index,
-                           const Pass& pass, DevicePointer workspace) const {
+                           const Pass& pass, const StepScratch& scratch) const {
   const CompiledCommand& command = program.commands[index];
   const Scope scope{command.params.data(), command.over_head_rows ? pass.n_head_rows : pass.n_rows,
                     pass.n_spans};
   if (scope.n_rows == 0) return;
+  const bool is_staged = !command.staged_weights.empty() && scope.n_rows > kMaxFewRows;
+  if (is_staged) stage_weights(stream, command, scratch.staged_weights);
+  // A kernel that begins early reads weights before the commands before it have ended: these are not there yet.
+  const bool is_early = gpu_.capability() >= kEarlyLaunches && !is_staged;
   bool is_launched = false;
   for (const CompiledLaunch& compiled : command.launches) {
     const Launch& launch = *compiled.launch;
@@ -63,7 +67,10 @@ void Steps::launch_command(Stream stream, const CompiledProgram& program, uint32
     Arguments arguments = compiled.arguments;
     arguments.pass = {command.over_head_rows ? pass.first_head_row : pass.first_row, scope.n_rows,
                       pass.first_span, pass.n_spans};
-    if (command.has_workspace) arguments.slots[kSlotWorkspace] = workspace;
+    if (command.has_workspace) arguments.slots[kSlotWorkspace] = scratch.workspace;
+    if (is_staged)
+      for (const StagedWeight& weight : command.staged_weights)
+        arguments.slots[weight.slot] = scratch.staged_weights + weight.offset;
     uint32_t shared_bytes = 0;
     for (size_t i = 0; i < arguments.shared_offset.size(); ++i) {
       arguments.shared_offset[i] = shared_bytes;
@@ -77,7 +84,7 @@ void Steps::launch_command(Stream stream, const CompiledProgram& program, uint32
                               .shared_bytes = shared_bytes,
                               .stream = stream,
                               .attributes = &early,
-                              .n_attributes = gpu_.capability() >= kEarlyLaunches ? 1u : 0u};
+                              .n_attributes = is_early ? 1u : 0u};
     const Result result = gpu_.driver().launch(&config, compiled.function, parameters, nullptr);
     if (result != kSuccess)
       throw DeviceError(gpu_.driver().describe(
@@ -89,7 +96,16 @@ void Steps::launch_command(Stream stream, const CompiledProgram& program, uint32
                       std::to_string(scope.n_rows) + " rows");
 }
 
-GraphExec Steps::captured(const Submission& submission, DevicePointer workspace) {
+// In the stream of the commands: behind the last one that reads another weight's copy there.
+void Steps::stage_weights(Stream stream, const CompiledCommand& command, DevicePointer to) const {
+  for (const StagedWeight& weight : command.staged_weights)
+    gpu_.driver().check(
+        gpu_.driver().copy_to_device(to + weight.offset, reinterpret_cast<const void*>(weight.at),
+                                     weight.bytes, stream),
+        "a copy of weights to the GPU");
+}
+
+GraphExec Steps::captured(const Submission& submission, const StepScratch& scratch) {
   const std::lock_guard lock(mutex_);
   const auto known = std::ranges::find_if(graphs_, [&](const Captured& graph) {
     return std::ranges::equal(graph.parts, submission.passes, is_alike);
@@ -102,7 +118,7 @@ GraphExec Steps::captured(const Submission& submission, DevicePointer workspace)
   driver.check(driver.capture_begin(gpu_.capture(), kCaptureOfThread), "recording a step");
   Graph graph = nullptr;
   try {
-    launch_step(gpu_.capture(), submission, workspace);
+    launch_step(gpu_.capture(), submission, scratch);
   } catch (...) {
     static_cast<void>(driver.capture_end(gpu_.capture(), &graph));
     if (graph != nullptr) static_cast<void>(driver.graph_destroy(graph));

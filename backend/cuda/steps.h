@@ -14,6 +14,12 @@
 
 namespace akunu::cuda {
 
+// Memory that commands share, one after the other; 0 where there is none.
+struct StepScratch {
+  DevicePointer workspace = 0;
+  DevicePointer staged_weights = 0;
+};
+
 class Steps {
  public:
   explicit Steps(const Gpu& gpu) : gpu_(gpu) {}
@@ -22,10 +28,10 @@ class Steps {
   Steps& operator=(const Steps&) = delete;
 
   // All steps of it, behind what the stream has already. Throws DeviceError.
-  void launch(const Submission& submission, DevicePointer workspace);
+  void launch(const Submission& submission, const StepScratch& scratch);
   // One command of a pass, into a stream.
   void launch_command(Stream stream, const CompiledProgram& program, uint32_t index,
-                      const Pass& pass, DevicePointer workspace) const;
+                      const Pass& pass, const StepScratch& scratch) const;
 
   // Drops all graphs: their addresses are no longer true. Nothing may be in flight.
   void forget();
@@ -39,8 +45,9 @@ class Steps {
     GraphExec exec = nullptr;
   };
 
-  void launch_step(Stream stream, const Submission& submission, DevicePointer workspace) const;
-  GraphExec captured(const Submission& submission, DevicePointer workspace);
+  void stage_weights(Stream stream, const CompiledCommand& command, DevicePointer to) const;
+  void launch_step(Stream stream, const Submission& submission, const StepScratch& scratch) const;
+  GraphExec captured(const Submission& submission, const StepScratch& scratch);
 
   const Gpu& gpu_;
   std::mutex mutex_;            // held by who looks for graphs or drops them

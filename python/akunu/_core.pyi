@@ -284,6 +284,7 @@ class NativeLoad:
         threads: int,
         kv_type: str,
         kv_memory: int | None,
+        gpu_memory: int | None = None,
         prefix_cache: bool,
         max_waiting: int,
         adapters: Mapping[str, str] = ...,

@@ -48,6 +48,10 @@ class LoadOptions:
     keys are Q8_0 and whose values are Q4_0, rotated: 41 %."""
     kv_memory: int | None = None
     """Bytes for the cache; None: one full context, or what fits."""
+    gpu_memory: int | None = None
+    """Bytes of a GPU's own memory (CUDA) that the model may take; None: what is free. Weights that
+    find no room there stay in the host's memory, where the GPU reads them: tables of embeddings
+    first, then experts, then the last layers. The text is the same."""
     prefix_cache: bool = True
     """Whether a prompt that begins like an earlier text uses what is left of it in the cache, and
     begins sooner; the text is the same. Replies are read as a prompt for that when the engine is
@@ -79,6 +83,7 @@ class LoadOptions:
         for name, highest in (
             ("context", 2**31 - 1),
             ("kv_memory", MAX_UINT64),
+            ("gpu_memory", MAX_UINT64),
         ):
             value = getattr(self, name)
             if value is not None:

@@ -43,6 +43,7 @@ LoadOptions load_options(const akunu_load_options& given) {
   LoadOptions options;
   if (given.context != 0) options.context = given.context;
   if (given.kv_memory != 0) options.kv_memory = given.kv_memory;
+  if (given.gpu_memory != 0) options.gpu_memory = given.gpu_memory;
   if (given.kv_type != nullptr) options.kv_format = kv_format(given.kv_type);
   options.adapters = adapters_of(given);
   return options;

@@ -54,6 +54,8 @@ struct WeightSource {
   uint64_t rows = 0;
   uint64_t k = 0;
   std::array<WeightPart, kMaxPlanes> parts = {};  // one per plane of the format
+  // Of a device that has its own memory: the weight stays in the host's, which the device reads.
+  bool in_host_memory = false;
 };
 
 // A weight as the device has it.
@@ -207,6 +209,10 @@ class Device {
   // submission made later is done, the memory counts as used by one in flight. Throws ArgumentError,
   // before anything is copied, for what leaves its buffer, is not whole words, or overlaps itself.
   virtual void copy(std::span<const Copy> copies) = 0;
+
+  // Whether its memory is its own, and not the host's. Weights that find no room there can stay in the
+  // host's memory (WeightSource::in_host_memory); they are read over a bus.
+  virtual bool has_own_memory() const { return false; }
 
   // Keeps the mapped bytes where layout and alignment allow, copies or repacks where they don't.
   virtual Weight import_weight(const WeightSource& source) = 0;

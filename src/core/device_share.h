@@ -34,6 +34,7 @@ class DeviceShare final : public Device {
 
   Buffer allocate(uint64_t bytes, std::string_view label) override;
   void release(const Buffer& buffer) override;
+  bool has_own_memory() const override { return device_.has_own_memory(); }
   MemoryLeft memory_left() const override;
   // This share's own memory, and what the device has for all of them.
   std::vector<MemoryUse> memory_use() const override;

@@ -68,6 +68,11 @@ class Planner {
     return plan;
   }
 
+  uint64_t bytes(uint32_t context) const {
+    return besides_cache(context) +
+           options_.kv_memory.value_or(cache_bytes(pages_of_one(pages_for(context))));
+  }
+
  private:
   uint64_t besides_cache(uint32_t context) const {
     return needs_.fixed + SequenceStore::bytes(needs_.max_texts, context, needs_.groups) +
@@ -211,6 +216,10 @@ Format kv_format(const std::string& name) {
 ContextPlan plan_context(const LoadOptions& options, const ContextNeeds& needs,
                          const MemoryLeft& left) {
   return Planner(options, needs, left).plan();
+}
+
+uint64_t context_bytes(const LoadOptions& options, const ContextNeeds& needs, uint32_t context) {
+  return Planner(options, needs, {}).bytes(context);
 }
 
 uint64_t max_update_bytes(uint32_t context, std::span<const GroupShape> groups, uint32_t max_texts,

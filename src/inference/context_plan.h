@@ -23,9 +23,10 @@ struct AlignmentHead {
 
 struct LoadOptions {
   std::optional<uint32_t> context;  // positions per sequence; else the trained context or what fits
-  std::optional<uint64_t> kv_memory;  // bytes for the K/V cache; else one full context
-  Format kv_format = Format::f16;     // f16, f32, q8_0 or q4_0
-  bool observed = false;              // the inputs of matmuls can be looked at: Model::observations
+  std::optional<uint64_t> kv_memory;        // bytes for the K/V cache; else one full context
+  std::optional<uint64_t> gpu_memory = {};  // bytes of a GPU's own memory; else what is free
+  Format kv_format = Format::f16;           // f16, f32, q8_0 or q4_0
+  bool observed = false;  // the inputs of matmuls can be looked at: Model::observations
   std::vector<AlignmentHead> alignment_heads = {};
   std::vector<AdapterPath> adapters = {};  // in order of their names, each name once
 };
@@ -56,6 +57,10 @@ struct ContextPlan {
 // Throws OutOfMemoryError where not even a page fits, or not what `options` ask for.
 ContextPlan plan_context(const LoadOptions& options, const ContextNeeds& needs,
                          const MemoryLeft& left);
+
+// What it takes besides the weights to have a context of so many positions: scratch, the cache, and what is
+// known of texts.
+uint64_t context_bytes(const LoadOptions& options, const ContextNeeds& needs, uint32_t context);
 
 // The most bytes that change before one submission: all that a device knows of a sequence (where several begin, they
 // share it), new pages of the others, and masks.

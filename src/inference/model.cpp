@@ -23,6 +23,7 @@
 #include "core/error.h"
 #include "core/fuse.h"
 #include "core/key_rotation.h"
+#include "core/memory_left.h"
 #include "core/table.h"
 #include "inference/latent_weights.h"
 
@@ -38,6 +39,12 @@ constexpr std::string_view kShortRopeFactors = "rope_factors_short.weight";
 constexpr uint32_t kUsualWindows = 6;
 // Of each. With pages for fewer, beams of one window would push out those of another at every step.
 constexpr uint32_t kUsualBeams = 5;
+
+// Positions that there is room for before weights get the rest of a device's own memory, where nobody says how
+// many there shall be.
+constexpr uint32_t kContextBesideWeights = 8192;
+// Of such memory, for what commands need beside their operands, which is known when programs are compiled.
+constexpr uint64_t kKeptForWorkspaces = 64ull << 20;
 
 constexpr std::array kRowClasses{RowClass::single, RowClass::few, RowClass::many};
 
@@ -207,7 +214,7 @@ std::unique_ptr<Model> Model::load(const ModelSource& source, std::shared_ptr<De
                                    const LoadOptions& options) {
   std::unique_ptr<Model> model(new Model(std::move(device)));
   model->is_observed_ = options.observed;
-  model->import(source);
+  model->import(source, options);
   // A file that was cut meanwhile makes nonsense of the rest: why is the better answer.
   const auto blame_damage = [&] {
     if (const std::optional<std::string> damage = model->weights_->damage())
@@ -239,21 +246,65 @@ Model::~Model() {
   for (const Program& program : compiled_) device_->release_program(program);
 }
 
-void Model::import(const ModelSource& source) {
+void Model::import(const ModelSource& source, const LoadOptions& options) {
   const ModelSource readable = with_latent_floats(source);
   config_ = readable.config;
+  if (options.gpu_memory && !device_->has_own_memory())
+    throw ArgumentError("gpu_memory is for GPUs that have memory of their own; the device " +
+                        std::string(device_->backend()) + " uses the host's");
+  WeightPlacement placement;
+  blaming(source.path, [&] {
+    arch_ = describe(config_);
+    size_steps(options);
+    if (device_->has_own_memory()) placement = place(readable, options);
+  });
   try {
-    weights_ =
-        std::make_unique<Weights>(device_, readable);  // keeps the files that the device reads
+    weights_ = std::make_unique<Weights>(  // keeps the files that the device reads
+        device_, readable, placement.in_host_memory);
   } catch (const Error&) {
     if (const std::optional<std::string> damage = source.damage()) throw ModelFormatError(*damage);
     throw;
   }
 }
 
+// What finds no room on the device beside a context. Its own memory is asked for as if all weights were there.
+WeightPlacement Model::place(const ModelSource& source, const LoadOptions& options) {
+  const TensorMap tensors = outlines(source);
+  const FusedForwards fused(arch_, tensors, std::vector<Binding>(arch_.layers.size()),
+                            memory_without_buffers(arch_, groups_), *device_, is_observed_, {});
+  const ContextNeeds needs =
+      context_needs(Scratch::bytes(fused.values, fused.used, max_scratch_rows(), max_head_rows()));
+  const uint32_t context =
+      options.context.value_or(std::min(arch_.context_length, kContextBesideWeights));
+  const uint64_t left = memory_left(options).memory.value_or(UINT64_MAX);
+  const uint64_t besides = context_bytes(options, needs, context);
+  const uint64_t room = left - std::min(left, besides + kKeptForWorkspaces);
+  WeightPlacement placement = place_weights(source.tensors, room);
+  kept_free_ = kKeptForWorkspaces + placement.staged_bytes;
+  if (placement.in_host_memory.empty()) return placement;
+  host_weight_bytes_ = placement.host_bytes;
+  notes_.push_back(
+      "the GPU has no room for " + mebibytes(placement.host_bytes) + " of " +
+      mebibytes(placement.host_bytes + placement.device_bytes) +
+      " of weights, which stay in the host's memory, where it reads them: " + placement.what);
+  return placement;
+}
+
+// Of the device, as far as the model may take it.
+MemoryLeft Model::memory_left(const LoadOptions& options) const {
+  MemoryLeft left = device_->memory_left();
+  if (!options.gpu_memory) return left;
+  uint64_t used = 0;
+  for (const MemoryUse& use : device_->memory_use())
+    if (!use.mapped) used += use.bytes;
+  used -= std::min(used, host_weight_bytes_);
+  const uint64_t allowed = *options.gpu_memory - std::min(*options.gpu_memory, used);
+  left.memory = std::min(left.memory.value_or(allowed), allowed);
+  return left;
+}
+
 void Model::describe_layers() {
-  arch_ = describe(config_);
-  notes_ = config_.notes;
+  notes_.insert(notes_.begin(), config_.notes.begin(), config_.notes.end());
   note_threads();
   // The tensors of layers beyond the last would be ignored silently: refuse them.
   constexpr std::string_view kLayers = "layers.";
@@ -408,8 +459,7 @@ std::vector<std::byte> Model::frequencies() const {
   return all;
 }
 
-// Decides context_ and n_pages_, and refuses what cannot be computed, before taking any memory.
-void Model::plan(const LoadOptions& options) {
+void Model::size_steps(const LoadOptions& options) {
   if (options.context && *options.context == 0)
     throw ArgumentError("context is 0; it must be at least 1 position");
   groups_ = cache_groups(arch_, options.kv_format);
@@ -421,11 +471,9 @@ void Model::plan(const LoadOptions& options) {
                           std::to_string(arch_.context_length) + " positions");
     max_prompt_rows_ = std::max(max_prompt_rows_, context);
   }
-  const FusedForwards fused(arch_, weights_->tensors(), layer_frequencies_,
-                            memory_without_buffers(arch_, groups_), *device_, is_observed_,
-                            adapters_.targets());
-  refuse_unused_tensors(*weights_, arch_, fused);
+}
 
+ContextNeeds Model::context_needs(uint64_t scratch_bytes) const {
   ContextNeeds needs{.trained_context = arch_.context_length,
                      .groups = groups_,
                      .n_rows = max_rows_in_flight(),
@@ -434,12 +482,26 @@ void Model::plan(const LoadOptions& options) {
                      .usual_contexts = arch_.audio ? kUsualWindows : 1,
                      .branches = arch_.audio ? kUsualBeams - 1 : 0};
   needs.fixed =
-      Scratch::bytes(fused.values, fused.used, max_scratch_rows(), max_head_rows()) +
+      scratch_bytes +
       uint64_t{max_rows()} * (sizeof(Row) + sizeof(Span) + sizeof(Status) + sizeof(uint32_t)) +
       needs.masks + frames_bytes() + alignment_bytes();
+  return needs;
+}
+
+// Decides context_ and n_pages_, and refuses what cannot be computed, before taking any memory.
+void Model::plan(const LoadOptions& options) {
+  const FusedForwards fused(arch_, weights_->tensors(), layer_frequencies_,
+                            memory_without_buffers(arch_, groups_), *device_, is_observed_,
+                            adapters_.targets());
+  refuse_unused_tensors(*weights_, arch_, fused);
+
+  ContextNeeds needs =
+      context_needs(Scratch::bytes(fused.values, fused.used, max_scratch_rows(), max_head_rows()));
   for (const MemoryUse& use : device_->memory_use())
     if (use.mapped) needs.mapped += use.bytes;
-  ContextPlan plan = plan_context(options, needs, device_->memory_left());
+  MemoryLeft left = memory_left(options);
+  if (left.memory) *left.memory -= std::min(*left.memory, kept_free_);
+  const ContextPlan plan = plan_context(options, needs, left);
   context_ = plan.context;
   n_pages_ = plan.n_pages;
   notes_.insert(notes_.end(), plan.notes.begin(), plan.notes.end());

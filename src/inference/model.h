@@ -16,6 +16,7 @@
 #include "core/device.h"
 #include "inference/adapters.h"
 #include "inference/context_plan.h"
+#include "inference/weight_placement.h"
 #include "weight/weights.h"
 
 namespace akunu {
@@ -125,7 +126,8 @@ class Model {
   // Steps of one row that a submission may hold; see ChipConfig.
   uint32_t chain_steps() const {
     const ChipConfig& chip = device_->chip();
-    const uint64_t steps = chip.chain_bytes / std::max<uint64_t>(1, weights_->bytes());
+    const uint64_t bytes = weights_ ? weights_->bytes() : 0;
+    const uint64_t steps = chip.chain_bytes / std::max<uint64_t>(1, bytes);
     return static_cast<uint32_t>(std::clamp<uint64_t>(steps, 1, std::max(1u, chip.chain_steps)));
   }
 
@@ -165,7 +167,11 @@ class Model {
  private:
   explicit Model(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
-  void import(const ModelSource& source);
+  void size_steps(const LoadOptions& options);
+  void import(const ModelSource& source, const LoadOptions& options);
+  WeightPlacement place(const ModelSource& source, const LoadOptions& options);
+  MemoryLeft memory_left(const LoadOptions& options) const;
+  ContextNeeds context_needs(uint64_t scratch_bytes) const;
   void describe_layers();
   void import_adapters(const LoadOptions& options);
   void note_threads();
@@ -198,6 +204,8 @@ class Model {
   std::vector<Program> rotations_;  // of each cache group; empty where keys cannot turn
   uint32_t context_ = 0;
   uint32_t max_prompt_rows_ = 0;
+  uint64_t host_weight_bytes_ = 0;  // of weights in the host's memory, where the device has its own
+  uint64_t kept_free_ = 0;          // of the device's memory, for what reads them
   std::vector<GroupShape> groups_;  // of the cache
   std::vector<uint32_t> n_pages_;   // of each group
   std::unique_ptr<KvCache> cache_;

@@ -35,12 +35,15 @@ class NativeLoad {
  public:
   NativeLoad(const std::filesystem::path& path, const std::string& device,
              std::optional<uint32_t> context, uint32_t threads, const std::string& kv_type,
-             std::optional<uint64_t> kv_memory, bool prefix_cache, uint32_t max_waiting,
+             std::optional<uint64_t> kv_memory, std::optional<uint64_t> gpu_memory,
+             bool prefix_cache, uint32_t max_waiting,
              const std::map<std::string, std::filesystem::path>& adapters,
              const std::vector<std::pair<uint32_t, uint32_t>>& alignment_heads,
              const std::optional<std::filesystem::path>& draft) {
-    LoadOptions options{
-        .context = context, .kv_memory = kv_memory, .kv_format = kv_format(kv_type)};
+    LoadOptions options{.context = context,
+                        .kv_memory = kv_memory,
+                        .gpu_memory = gpu_memory,
+                        .kv_format = kv_format(kv_type)};
     for (const auto& [name, adapter] : adapters)
       options.adapters.push_back({name, adapter.string()});
     for (const auto& [layer, head] : alignment_heads)
@@ -105,13 +108,14 @@ class NativeLoad {
 void register_load(py::module_& m) {
   py::class_<NativeLoad>(m, "NativeLoad")
       .def(py::init<const std::filesystem::path&, const std::string&, std::optional<uint32_t>,
-                    uint32_t, const std::string&, std::optional<uint64_t>, bool, uint32_t,
+                    uint32_t, const std::string&, std::optional<uint64_t>,
+                    std::optional<uint64_t>, bool, uint32_t,
                     const std::map<std::string, std::filesystem::path>&,
                     const std::vector<std::pair<uint32_t, uint32_t>>&,
                     const std::optional<std::filesystem::path>&>(),
            py::arg("path"), py::kw_only(), py::arg("device"), py::arg("context"),
-           py::arg("threads"), py::arg("kv_type"), py::arg("kv_memory"), py::arg("prefix_cache"),
-           py::arg("max_waiting"),
+           py::arg("threads"), py::arg("kv_type"), py::arg("kv_memory"),
+           py::arg("gpu_memory") = py::none(), py::arg("prefix_cache"), py::arg("max_waiting"),
            py::arg("adapters") = std::map<std::string, std::filesystem::path>(),
            py::arg("alignment_heads") = std::vector<std::pair<uint32_t, uint32_t>>(),
            py::arg("draft") = py::none())

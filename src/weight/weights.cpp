@@ -26,12 +26,21 @@ bool lies_as_wanted(const SourceTensor& tensor) {
 
 }  // namespace
 
-Weights::Weights(std::shared_ptr<Device> device, const ModelSource& source)
+TensorMap outlines(const ModelSource& source) {
+  TensorMap tensors;
+  for (const SourceTensor& tensor : source.tensors)
+    tensors[tensor.name] = {
+        {}, tensor.n_dims == 1 ? Format::f32 : tensor.format, tensor.rows(), tensor.k()};
+  return tensors;
+}
+
+Weights::Weights(std::shared_ptr<Device> device, const ModelSource& source,
+                 const std::set<std::string, std::less<>>& in_host_memory)
     : device_(std::move(device)), files_(source.files.begin(), source.files.end()) {
   for (const SourceTensor& tensor : source.tensors) {
     names_in_file_[tensor.name] = tensor.name_in_file;
     if (lies_as_wanted(tensor)) {
-      imported_.push_back(import(tensor));
+      imported_.push_back(import(tensor, in_host_memory.contains(tensor.name)));
       tensors_[tensor.name] = imported_.back().get();
       continue;
     }
@@ -45,13 +54,14 @@ Weights::Weights(std::shared_ptr<Device> device, const ModelSource& source)
   }
 }
 
-OwnedWeight Weights::import(const SourceTensor& tensor) {
+OwnedWeight Weights::import(const SourceTensor& tensor, bool in_host_memory) {
   return {device_,
           {.name = tensor.name_in_file,
            .format = tensor.format,
            .rows = tensor.rows(),
            .k = tensor.k(),
-           .parts = tensor.parts}};
+           .parts = tensor.parts,
+           .in_host_memory = in_host_memory}};
 }
 
 uint64_t Weights::bytes() const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,11 +16,16 @@
 
 namespace akunu {
 
+// What the tensors of a source are on a device, before it has any memory for them: bindings are empty.
+TensorMap outlines(const ModelSource& source);
+
 class Weights {
  public:
   // Imports every tensor of the source: where its bytes lie if the device can read them there. Those
   // of one dimension become float32. Throws UnsupportedModelError for one that is quantised.
-  Weights(std::shared_ptr<Device> device, const ModelSource& source);
+  // `in_host_memory`: names of those that a device with its own memory reads from the host's.
+  Weights(std::shared_ptr<Device> device, const ModelSource& source,
+          const std::set<std::string, std::less<>>& in_host_memory = {});
   Weights(const Weights&) = delete;
   Weights& operator=(const Weights&) = delete;
 
@@ -37,7 +43,7 @@ class Weights {
   std::optional<std::string> damage() const;
 
  private:
-  OwnedWeight import(const SourceTensor& tensor);
+  OwnedWeight import(const SourceTensor& tensor, bool in_host_memory);
 
   std::shared_ptr<Device> device_;
   std::vector<std::weak_ptr<const MappedFile>> files_;  // the device keeps those that it reads

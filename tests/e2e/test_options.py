@@ -112,6 +112,8 @@ BAD_LOADING: list[tuple[str, Any]] = [
     ("kv_memory", 0),
     ("kv_memory", 1e9),
     ("kv_memory", 2**64),
+    ("gpu_memory", 0),
+    ("gpu_memory", 2**64),
     ("prefix_cache", 1),
     ("cache_dir", 3),
     ("cache_dir", ""),

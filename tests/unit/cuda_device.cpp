@@ -56,13 +56,22 @@ void note(const Arguments& arguments, uint32_t blocks) {
   words[55] = arguments.params.get<ToyParams>().value;
   words[56] = arguments.slots[kSlotWorkspace] != 0;
 }
+// Word 60 is the weight's first word, words 61 and 62 the halves of its address.
+void read_weight(const Arguments& arguments, uint32_t) {
+  auto* words = slot<uint32_t>(arguments, 0);
+  words[60] = *slot<uint32_t>(arguments, 1);
+  words[61] = static_cast<uint32_t>(arguments.slots[1]);
+  words[62] = static_cast<uint32_t>(arguments.slots[1] >> 32);
+}
 void complain(const Arguments& arguments, uint32_t) {
   slot<Status>(arguments, kSlotStatuses)[0] = {kStatusNotANumber, 7, 0, 0};
 }
 
 constexpr StubKernel kFirst[] = {{"akunu_append", append}, {nullptr, nullptr}};
-constexpr StubKernel kSecond[] = {
-    {"akunu_note", note}, {"akunu_complain", complain}, {nullptr, nullptr}};
+constexpr StubKernel kSecond[] = {{"akunu_note", note},
+                                  {"akunu_read_weight", read_weight},
+                                  {"akunu_complain", complain},
+                                  {nullptr, nullptr}};
 
 const StubControls& stub() {
   static const StubControls* controls = [] {
@@ -100,8 +109,8 @@ Kernel kernel_of(const char* function, uint32_t max_rows = UINT32_MAX) {
   return kernel;
 }
 const Kernel kAppend = kernel_of("append"), kNote = kernel_of("note"),
-             kComplain = kernel_of("complain"), kMissing = kernel_of("missing"),
-             kOneRow = kernel_of("note", 1);
+             kComplain = kernel_of("complain"), kReadWeight = kernel_of("read_weight"),
+             kMissing = kernel_of("missing"), kOneRow = kernel_of("note", 1);
 
 struct Machine : ToyMachineOf<Kernel, ToyParams> {
   Machine() : ToyMachineOf(create_cuda_device({})) {}
@@ -186,6 +195,47 @@ void test_memory() {
     check(contains(message_of<OutOfMemoryError>([&] { device.allocate(64, "rows"); }),
                    "the driver refused"),
           "what the driver refuses");
+  }
+  check(stub().counts().allocated == before, "everything is given back");
+}
+
+// A few rows read it where it lies; many read a copy on the GPU.
+void test_a_weight_in_the_hosts_memory() {
+  const uint64_t before = stub().counts().allocated;
+  {
+    Machine machine;
+    const uint64_t allocated = stub().counts().allocated;
+    const std::vector<uint32_t> numbers(30, 0x1234);
+    const WeightSource source{.name = "blk",
+                              .format = Format::f32,
+                              .rows = 3,
+                              .k = 10,
+                              .parts = {{{.bytes = std::as_bytes(std::span(numbers))}}},
+                              .in_host_memory = true};
+    const OwnedWeight weight(machine.device, source);
+    check(stub().counts().allocated == allocated, "none of the GPU's memory is taken");
+    bool is_counted = false;
+    for (const MemoryUse& use : machine.device->memory_use())
+      is_counted |= contains(use.label, "host's memory") && use.bytes == 120;
+    check(is_counted, "it is counted by a label of its own");
+    std::vector<uint32_t> back(30);
+    machine.device->read(weight.get().planes[0], std::as_writable_bytes(std::span(back)));
+    check(back == numbers, "it can be read");
+
+    const Program program =
+        machine.compile({{&kReadWeight, {}, -1, Extent::rows, weight.get().planes[0]}});
+    const uint64_t lies_at = cuda::address_of(weight.get().planes[0].buffer);
+    const auto read_at = [&] {
+      const uint32_t* words = machine.words();
+      check(words[60] == 0x1234, "the weight is what was imported");
+      return words[61] | uint64_t{words[62]} << 32;
+    };
+    machine.run(program, 1, kMaxFewRows);
+    check(read_at() == lies_at, "a few rows read the host's memory");
+    machine.run(program, 1, kMaxFewRows + 1);
+    check(read_at() != lies_at, "many read a copy");
+    machine.run(program, 2, 1);
+    check(read_at() == lies_at, "a captured step, too, reads the host's memory");
   }
   check(stub().counts().allocated == before, "everything is given back");
 }
@@ -325,6 +375,7 @@ int main() {
   test_no_driver();
   test_what_gpus_are_taken();
   test_memory();
+  test_a_weight_in_the_hosts_memory();
   test_submissions_in_order();
   test_copies();
   test_graphs();

@@ -32,6 +32,7 @@ class DeviceVariant : public Device {
     return device_->allocate(bytes, label);
   }
   void release(const Buffer& buffer) override { device_->release(buffer); }
+  bool has_own_memory() const override { return device_->has_own_memory(); }
   MemoryLeft memory_left() const override { return device_->memory_left(); }
   std::vector<MemoryUse> memory_use() const override { return device_->memory_use(); }
   MemoryUse use_of(const Buffer& buffer) const override { return device_->use_of(buffer); }

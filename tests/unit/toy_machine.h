@@ -25,7 +25,7 @@ inline constexpr auto kLong = std::chrono::minutes(1);
 // `Kernel`: of the backend; `Params`: a driver's own, in the place of a command's parameters.
 template <class Kernel, class Params>
 struct ToyMachineOf {
-  static constexpr uint32_t kRows = 16;
+  static constexpr uint32_t kRows = 32;
   static constexpr uint64_t kDataBytes = 1 << 14;
 
   struct ToyCommand {

@@ -163,6 +163,10 @@ Threads = Annotated[
     ),
 ]
 Device = Annotated[str, typer.Option(metavar="NAME", help="A name that `akunu devices` shows.")]
+GpuMemory = Annotated[
+    int | None,
+    _option("--gpu-memory", metavar="BYTES", help="What it may take of the GPU."),
+]
 KvType = Annotated[
     str, typer.Option(metavar="TYPE", help="Number format of the cache: f16, f32, q8_0 or q4_0.")
 ]

@@ -39,6 +39,7 @@ _AT_LOAD: Final = {
     "threads": "--threads",
     "num_thread": "--threads",
     "device": "--device",
+    "gpu_memory": "--gpu-memory",
     "kv_type": "--kv-type",
 }
 

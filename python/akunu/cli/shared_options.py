@@ -24,6 +24,7 @@ _LOADING_ENCODER: Final[Mapping[str, tuple[Any, Any]]] = {  # type and default
     "context": (options.Context, None),
     "threads": (options.Threads, None),
     "device": (options.Device, "auto"),
+    "gpu_memory": (options.GpuMemory, None),
 }
 _LOADING: Final[Mapping[str, tuple[Any, Any]]] = {
     **_LOADING_ENCODER,
@@ -49,7 +50,7 @@ _FORM: Final[Mapping[str, tuple[Any, Any]]] = {
 
 
 def takes_loading(command: Command) -> Command:
-    """Give a command --context, --threads, --device and --kv-type in place of its `load`."""
+    """Give a command --context, --threads, --device, --gpu-memory, --kv-type for its `load`."""
     return _with_options(command, "load", _LOADING, options.load_options)
 
 

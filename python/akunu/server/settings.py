@@ -277,6 +277,12 @@ class ServerSettings:
     kv_memory: int | None = _setting(
         None, _integer(1, None), "Bytes for the cache; default: one full context.", "BYTES"
     )
+    gpu_memory: int | None = _setting(
+        None,
+        _integer(1, None),
+        "Bytes of the GPU that a model may take; other weights are read from the host's memory.",
+        "BYTES",
+    )
     cache_dir: str | None = _setting(
         None, _text, "A folder that keeps what was computed of prompts, for later starts.", "FOLDER"
     )

@@ -33,4 +33,5 @@ def load_whisper_with(path: Path, options: LoadOptions) -> SpeechModel:
         threads=None if options.threads == AUTO else options.threads,
         kv_type=options.kv_type,
         kv_memory=options.kv_memory,
+        gpu_memory=options.gpu_memory,
     )

@@ -64,6 +64,7 @@ def load_whisper(
     threads: int | None = None,
     kv_type: str = "f16",
     kv_memory: int | None = None,
+    gpu_memory: int | None = None,
 ) -> SpeechModel:
     """Load a Whisper model: a Hugging Face directory, or a file of akunu's (GGUF) or whisper.cpp's.
 
@@ -73,7 +74,13 @@ def load_whisper(
 
     >>> model = load_whisper("whisper-tiny.en")  # doctest: +SKIP
     """
-    options = LoadOptions(device=device, threads=threads, kv_type=kv_type, kv_memory=kv_memory)
+    options = LoadOptions(
+        device=device,
+        threads=threads,
+        kv_type=kv_type,
+        kv_memory=kv_memory,
+        gpu_memory=gpu_memory,
+    )
     where = Path(os.path.expanduser(os.fspath(path)))
     if not where.exists():
         raise ArgumentError(f"{where}: there is no such file or directory")

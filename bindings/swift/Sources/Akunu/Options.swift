@@ -10,6 +10,9 @@ public struct LoadOptions: Sendable, Hashable {
   public var threads: Int?
   /// Bytes for the cache; `nil`: one full context.
   public var cacheBytes: UInt64?
+  /// Bytes of a GPU's own memory (CUDA) that the model may take; `nil`: what is free. Weights that find no room
+  /// there stay in the host's memory, where the GPU reads them.
+  public var gpuMemory: UInt64?
   /// The numbers of keys and values: `"f16"` or `"f32"`, on the CPU `"q8_0"` and `"q4_0"`, too.
   public var cacheType = "f16"
   /// Texts that begin alike compute that beginning once.
@@ -31,6 +34,10 @@ public struct LoadOptions: Sendable, Hashable {
     if let cacheBytes {
       guard cacheBytes > 0 else { throw .argument("cacheBytes is 0, expected 1 or more, or nil") }
       given.kv_memory = cacheBytes
+    }
+    if let gpuMemory {
+      guard gpuMemory > 0 else { throw .argument("gpuMemory is 0, expected 1 or more, or nil") }
+      given.gpu_memory = gpuMemory
     }
     given.no_prefix_cache = !sharesPrefixes
     let named = adapters.sorted { $0.key < $1.key }
