@@ -9,14 +9,13 @@
 // 2. What bounds it. The host between two steps: a search goes over all kept sequences, an eviction
 //    over all pages of a group.
 // 3. What is done about it. At most kMostKept sequences are kept. Pages are looked at only when none is free.
-// 4. Where to change it. What goes first: `worth_of` and the rank in `evict_page`. What a kind of
-//    cache needs of a text (all of it, a window, a state): cache/groups.h, which this file asks.
+// 4. Where to change it. What goes when no page is free: page_eviction.cpp. What a kind of cache needs
+//    of a text (all of it, a window, a state): cache/groups.h, which this file asks.
 #include "cache/sequence_cache.h"
 
 #include <algorithm>
 #include <cassert>
 #include <ranges>
-#include <tuple>
 #include <utility>
 
 namespace akunu {
@@ -24,11 +23,6 @@ namespace {
 
 // More would cost more to search than a long prefix saves.
 constexpr uint32_t kMostKept = 64;
-
-// The next request of a conversation often diverges some tokens before the end of the cached text, because
-// chat templates render the last reply differently once others follow. So pages up to this many positions
-// before that end are kept as long as the end itself.
-constexpr uint32_t kRewind = kPagePositions;
 
 uint32_t common_prefix(std::span<const uint32_t> a, std::span<const uint32_t> b) {
   return static_cast<uint32_t>(std::ranges::mismatch(a, b).in1 - a.begin());
@@ -482,113 +476,6 @@ std::span<const Update> SequenceCache::take_unsent(uint32_t slot) {
                           std::as_bytes(std::span(pages).subspan(first, n - first))});
   }
   return updates_;
-}
-
-// --- what goes when somebody needs a page ------------------------------------------------------
-
-SequenceCache::Worth SequenceCache::worth_of(const Sequence& sequence, bool is_kept, uint32_t group,
-                                             uint32_t entry) const {
-  const GroupShape& shape = groups_[group].of.shape;
-  if (!is_kept && !shape.ask([&](const auto& kind) { return kind.may_go(sequence.n_done, entry); }))
-    return Worth::needed;
-  if (shape.has_states()) return Worth::continued;  // checkpoints are made to continue from
-  const auto is_near = [&](uint32_t place) {
-    return place <= sequence.n_done &&
-           shape.needed(place - std::min(place, kRewind), place).contains(entry);
-  };
-  if (is_near(sequence.n_done) || is_near(sequence.n_prompt) ||
-      std::ranges::any_of(sequence.parted, is_near))
-    return Worth::continued;
-  return Worth::between;
-}
-
-// Finds out what each page of a group is worth: the most that it is worth to any sequence that has it.
-void SequenceCache::survey(uint32_t group) {
-  for (PageState& page : groups_[group].pages) page.worth = Worth::none;
-  const auto look_at = [&](const Sequence& sequence, bool is_kept) {
-    for (uint32_t entry = 0; entry < sequence.pages[group].size(); ++entry) {
-      if (sequence.pages[group][entry] == kNoPage) continue;
-      PageState& page = groups_[group].pages[sequence.pages[group][entry]];
-      page.worth = std::max(page.worth, worth_of(sequence, is_kept, group, entry));
-      page.entry = entry;
-    }
-  };
-  for (const Sequence& sequence : kept_) look_at(sequence, true);
-  for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot)
-    if (store_.is_used(slot)) look_at(store_[slot], false);
-  if (restored_ == nullptr) return;
-  for (const uint32_t page : restored_->pages[group])
-    if (page != kNoPage) groups_[group].pages[page].worth = Worth::needed;
-}
-
-PageCounts SequenceCache::count_pages(uint32_t group) {
-  const uint64_t count = ++n_counts_;
-  PageCounts counts;
-  for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot) {
-    if (!store_.is_used(slot)) continue;
-    const std::vector<uint32_t>& pages = store_[slot].pages[group];
-    for (uint32_t entry = 0; entry < pages.size(); ++entry) {
-      if (pages[entry] == kNoPage || worth_of(store_[slot], false, group, entry) != Worth::needed)
-        continue;
-      PageState& page = groups_[group].pages[pages[entry]];
-      if (std::exchange(page.last_count, count) != count) ++counts.needed;
-    }
-  }
-  const PagePool& pool = groups_[group].of.pages;
-  counts.spare = pool.n_pages() - pool.n_free() - counts.needed;
-  return counts;
-}
-
-// Frees the page that is worth least; false where running sequences need all of them.
-bool SequenceCache::evict_page(uint32_t group) {
-  survey(group);
-  const std::vector<PageState>& pages = groups_[group].pages;
-  const bool from_end =
-      groups_[group].of.shape.ask([](const auto& kind) { return kind.kGoesFromEnd; });
-  const auto rank = [&](const PageState& page) {
-    return std::tuple(page.worth, page.last_use, from_end ? ~page.entry : page.entry);
-  };
-  const PageState* least = nullptr;
-  for (const PageState& page : pages)
-    if (page.worth == Worth::between || page.worth == Worth::continued)
-      if (least == nullptr || rank(page) < rank(*least)) least = &page;
-  if (least == nullptr) return false;
-  give_up(group, static_cast<uint32_t>(least - pages.data()), nullptr);
-  return true;
-}
-
-// Takes a page from every sequence that can do without it, except from `except`. A kept sequence is cut
-// back to where it can still be continued without the page.
-void SequenceCache::give_up(uint32_t group, uint32_t page, const Sequence* except) {
-  const auto give_up_of = [&](Sequence& sequence, bool is_kept) {
-    std::vector<uint32_t>& pages = sequence.pages[group];
-    const auto found = std::ranges::find(pages, page);
-    if (found == pages.end()) return;
-    const auto entry = static_cast<uint32_t>(found - pages.begin());
-    if (worth_of(sequence, is_kept, group, entry) == Worth::needed) return;
-    release(group, *found);
-    if (!is_kept) return;
-    const uint32_t n_done = sequence.n_done;
-    cut(sequence, n_done);
-    if (sequence.n_done < n_done) sequence.unread.clear();  // there would be no room to read them
-  };
-  for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot)
-    if (store_.is_used(slot) && &store_[slot] != except) give_up_of(store_[slot], false);
-  for (Sequence& sequence : kept_) give_up_of(sequence, true);
-  std::erase_if(kept_, [](const Sequence& sequence) { return sequence.tokens.empty(); });
-}
-
-void SequenceCache::release(uint32_t group, uint32_t& entry) {
-  if (const uint32_t page = std::exchange(entry, kNoPage); page != kNoPage)
-    groups_[group].of.pages.release(page);
-}
-
-// All pages of the sequence are used now.
-void SequenceCache::use(const Sequence& sequence) {
-  ++n_uses_;
-  for (size_t group = 0; group < groups_.size(); ++group)
-    for (const uint32_t page : sequence.pages[group])
-      if (page != kNoPage) groups_[group].pages[page].last_use = n_uses_;
 }
 
 // --- sequences that ended ----------------------------------------------------------------------

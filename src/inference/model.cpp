@@ -11,7 +11,7 @@
 //    can be computed, or leave a tensor unread silently (`refuse_unused_tensors`). A file that was
 //    cut meanwhile gets the blame for whatever fails (`blame_damage`).
 // 4. Where to change it. What a pass computes: core/forward.cpp. How much memory is planned:
-//    context_plan.cpp. What is written down of matmuls' inputs for quantising: `cut_at_matmuls`.
+//    context_plan.cpp. What is written down of matmuls' inputs for quantising: fused_forwards.cpp.
 #include "inference/model.h"
 
 #include <algorithm>
@@ -21,10 +21,10 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/fuse.h"
 #include "core/key_rotation.h"
 #include "core/memory_left.h"
 #include "core/table.h"
+#include "inference/fused_forwards.h"
 #include "inference/latent_weights.h"
 
 namespace akunu {
@@ -46,8 +46,6 @@ constexpr uint32_t kContextBesideWeights = 8192;
 // Of such memory, for what commands need beside their operands, which is known when programs are compiled.
 constexpr uint64_t kKeptForWorkspaces = 64ull << 20;
 
-constexpr std::array kRowClasses{RowClass::single, RowClass::few, RowClass::many};
-
 // What `run` finds wrong with a model, said of its file.
 template <class Run>
 void blaming(const std::string& path, Run&& run) {
@@ -59,106 +57,6 @@ void blaming(const std::string& path, Run&& run) {
     throw UnsupportedModelError(path + ": " + error.what());
   }
 }
-
-// A part of a pass that ends where a matmul's input is complete, in floats too.
-struct ObservedPart {
-  std::vector<Node> nodes;
-  ValueId weight;
-  ValueId input;
-  ValueId routes;            // kNoValue: of one matrix
-  ExpertMatmulParams stack;  // of one matrix: a stack of one
-};
-
-// A matmul's params, if it is one.
-std::optional<ExpertMatmulParams> stack_of(const Node& node) {
-  if (node.operation == Operation::expert_matmul) return node.get<ExpertMatmulParams>();
-  if (node.operation != Operation::matmul) return std::nullopt;
-  const auto& params = node.get<MatmulParams>();
-  return ExpertMatmulParams{params.n, params.k, 1, 1, 1, {}};
-}
-
-// What made `made` makes it once more, as `again`. A sum, which went on from what was there, is copied.
-Node made_again(const Node& writer, ValueId made, ValueId again, uint32_t k) {
-  const std::span<const OperandInfo> operands = operation_info(writer.operation).operands;
-  Node node = writer;
-  for (size_t i = 0; i < operands.size(); ++i)
-    if (writer.operands[i] == made && operands[i].access == Access::inout) {
-      node = Node{};
-      node.operation = Operation::activate;
-      node.operands[0] = made;
-      node.operands[1] = again;
-      node.set(ActivateParams{k, kActivationNone, 0, 0});
-      node.label = "observed sum";
-      return node;
-    }
-  std::ranges::replace(node.operands, made, again);
-  return node;
-}
-
-// What made the input, in the kind that the device multiplies, makes it once more in floats.
-std::vector<ObservedPart> cut_at_matmuls(const std::vector<Node>& body, Values& values) {
-  std::vector<ObservedPart> parts;
-  std::vector<Node> nodes;
-  std::map<ValueId, Node> writers;  // the last one of each value
-  for (const Node& node : body) {
-    if (const std::optional<ExpertMatmulParams> stack = stack_of(node)) {
-      const uint64_t n = uint64_t{stack->n_inputs} * stack->k;
-      const ValueId input = values.add({.name = "observed " + std::to_string(n),
-                                        .binding = {},
-                                        .bytes_per_row = n * sizeof(float),
-                                        .per = Extent::rows,
-                                        .activation = ActivationKind::f32});
-      nodes.push_back(made_again(writers.at(node.operands[0]), node.operands[0], input, stack->k));
-      const bool is_stack = node.operation == Operation::expert_matmul;
-      parts.push_back({std::move(nodes), node.operands[1], input,
-                       is_stack ? node.operands[2] : kNoValue, *stack});
-      nodes.clear();
-    }
-    nodes.push_back(node);
-    const std::span<const OperandInfo> operands = operation_info(node.operation).operands;
-    for (size_t i = 0; i < operands.size(); ++i)
-      if (operands[i].access != Access::in) writers[node.operands[i]] = node;
-  }
-  return parts;
-}
-
-// One forward pass per row class: kinds of activations and what fuses depend on it. Nothing fuses
-// in a model that is observed.
-struct FusedForwards {
-  Values values;
-  std::array<Forward, 3> by_class;
-  std::array<Forward, 3> adapted;      // empty where there are no adapters
-  std::vector<ObservedPart> observed;  // of a prompt's body; empty unless it is asked for
-  std::vector<bool> used;              // values that are an operand somewhere
-
-  FusedForwards(const ArchDescriptor& arch, const TensorMap& tensors,
-                const std::vector<Binding>& inverse_frequencies, const ForwardMemory& memory,
-                const Device& device, bool is_observed, const AdapterTargets& adapters) {
-    const auto build = [&](Forward& fused, RowClass row_class, const AdapterTargets* targets) {
-      fused = build_forward(arch, tensors, inverse_frequencies, memory, device, row_class, values,
-                            targets);
-      if (!is_observed) fuse(fused, values, device, row_class);
-      for (const std::vector<Node>* nodes : fused.programs())
-        require_kernels(*nodes, values, device, row_class);
-    };
-    for (const RowClass row_class : kRowClasses) {
-      build(by_class[static_cast<size_t>(row_class)], row_class, nullptr);
-      if (!adapters.empty()) build(adapted[static_cast<size_t>(row_class)], row_class, &adapters);
-    }
-    if (is_observed)
-      observed = cut_at_matmuls(by_class[static_cast<size_t>(RowClass::many)].body, values);
-    used.resize(values.size());
-    const auto use = [&](const std::vector<Node>& nodes) {
-      for (const Node& node : nodes)
-        for (const ValueId id : node.operands)
-          if (id != kNoValue) used[id] = true;
-    };
-    for (const auto* forwards : {&by_class, &adapted})
-      for (const Forward& fused : *forwards)
-        for (const std::vector<Node>* nodes : fused.programs()) use(*nodes);
-    for (const ObservedPart& part : observed) use(part.nodes);
-  }
-};
 
 std::string output_scale_name(size_t layer) {
   return "layers." + std::to_string(layer) + ".output_scale.weight";

@@ -333,13 +333,13 @@ void test_mistakes_are_named() {
   const std::array<Pass, 1> passes{pass};
   argument_error([&] { machine.submit(std::vector<Pass>(4, pass)); }, "4 passes, the limit is 3",
                  "passes");
-  std::vector<Row> rows(17);
-  argument_error([&] { device.submit({1, rows, {}, {}, passes}); }, "17 rows, the limit is 16",
+  std::vector<Row> rows(ToyMachine::kRows + 1);
+  argument_error([&] { device.submit({1, rows, {}, {}, passes}); }, "33 rows, the limit is 32",
                  "rows");
   argument_error([&] { device.submit({1, std::span(rows).first(2), {}, {}, {}}); }, "no pass",
                  "rows without pass");
-  const std::array<Pass, 1> too_far{ToyMachine::pass_over(pass.program, 17)};
-  argument_error([&] { machine.submit(too_far); }, "17 rows in a pass", "rows of a pass");
+  const std::array<Pass, 1> too_far{ToyMachine::pass_over(pass.program, ToyMachine::kRows + 1)};
+  argument_error([&] { machine.submit(too_far); }, "33 rows in a pass", "rows of a pass");
   const std::array<std::byte, 80> bytes{};
   const Update outside{machine.data.binding(ToyMachine::kDataBytes - 8),
                        std::span(bytes).first(16)};

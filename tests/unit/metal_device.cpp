@@ -260,8 +260,8 @@ void test_mistakes_are_named() {
   const Pass pass = ToyMachine::pass_over(machine.compile({{&kAdd, {1, 1}}}));
   const std::array<Pass, 1> passes{pass};
   argument_error([&] { machine.submit(std::vector<Pass>(4, pass)); }, "4 passes, the limit is 3");
-  std::vector<Row> rows(17);
-  argument_error([&] { device.submit({1, rows, {}, {}, passes}); }, "17 rows, the limit is 16");
+  std::vector<Row> rows(ToyMachine::kRows + 1);
+  argument_error([&] { device.submit({1, rows, {}, {}, passes}); }, "33 rows, the limit is 32");
   const std::array<std::byte, 80> bytes{};
   const Update odd{machine.data.binding(2), std::span(bytes).first(4)};
   argument_error([&] { machine.submit(passes, 1, std::span(&odd, 1)); }, "whole words");
