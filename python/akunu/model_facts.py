@@ -55,8 +55,8 @@ class CachePages:
     """Pages of 256 positions in layers that keep the same ones of a text."""
 
     kind: str
-    """What these layers keep: "full", "window 512" where a token sees so many positions, or
-    "inputs 3" of a convolution over so many."""
+    """What these layers keep: "full", "window 512" where a token sees so many positions,
+    "inputs 3" of a convolution over so many, or "states" of a text."""
     in_use: int
     """Pages that texts under way need."""
     cached: int

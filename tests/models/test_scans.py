@@ -87,23 +87,63 @@ def test_a_place_without_a_state_is_read_again(folder: Path) -> None:
 def test_refused_drafts_leave_nothing_behind(folder: Path, speculation: int) -> None:
     phrase = TOKENS[:17]
     bias = dict.fromkeys(range(6, VOCAB), -np.inf)
+    drafted = held = 0
     with akunu.load(folder, context=1024, threads=2) as model:
 
-        def text(seed: int, n: int) -> list[int]:
-            return finished(
-                model._native.start(
-                    np.array((phrase * 15)[:250], np.uint32),
-                    max_tokens=60,
-                    stop_ids=[],
-                    sampling=SamplingOptions(temperature=1.5, seed=seed).packed(seed=0),
-                    logit_bias=bias,
-                    logprobs=None,
-                    speculation=n,
-                )
+        def text(seed: int, n: int) -> tuple[list[int], Any]:
+            generation = model._native.start(
+                np.array((phrase * 15)[:250], np.uint32),
+                max_tokens=60,
+                stop_ids=[],
+                sampling=SamplingOptions(temperature=1.5, seed=seed).packed(seed=0),
+                logit_bias=bias,
+                logprobs=None,
+                speculation=n,
             )
+            return finished(generation), generation
 
         for seed in range(4):
-            assert text(seed, speculation) == text(seed, 0)
+            expected, _ = text(seed, 0)
+            found, generation = text(seed, speculation)
+            assert found == expected
+            drafted += generation.drafted_tokens
+            held += generation.held_tokens
+    assert 0 < held < drafted
+
+
+def test_texts_of_a_tree_are_those_of_a_cold_cache(folder: Path) -> None:
+    """Prompts share beginnings, go on from one another, and drive one another out."""
+    random = np.random.default_rng(7)
+    stems = [list(map(int, random.integers(6, VOCAB, 300))) for _ in range(3)]
+    last = [stem[:40] for stem in stems]
+    taken = 0
+    with (
+        akunu.load(folder, context=512, prefix_cache=False) as cold,
+        akunu.load(folder, context=512) as warm,
+    ):
+        for _ in range(80):
+            text = random.integers(len(stems))
+            cut = int(random.choice([1, 40, 255, 256, 257, 300]))
+            goes_on = random.random() < 0.6 and len(last[text]) < 400
+            stem = last[text] if goes_on else stems[text][:cut]
+            prompt = [*stem, *map(int, random.integers(6, VOCAB, random.integers(1, 9)))]
+            last[text] = prompt
+            generation = start(warm, prompt, 4)
+            assert finished(generation) == finished(start(cold, prompt, 4))
+            taken += generation.cached_tokens > 0
+    assert taken > 10
+
+
+def test_a_long_prompt_needs_no_more_inputs_and_states(folder: Path) -> None:
+    taken = []
+    for n in (2048, 8192):
+        prompt = (TOKENS * (n // len(TOKENS) + 1))[: n - 8]
+        with akunu.load(folder, context=n, kv_type="f16") as model:
+            before = model.memory["cache"]
+            assert len(finished(start(model, prompt, 4))) == 4
+            assert model.memory["cache"] == before
+            taken.append(before)
+    assert taken[1] - taken[0] == (8192 - 2048) * ATTENTION * 2
 
 
 def test_a_grammar_leaves_the_text_as_it_is_alone(folder: Path) -> None:
