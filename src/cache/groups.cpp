@@ -44,8 +44,8 @@ void check_blocks(const ArchDescriptor& arch, Format format) {
   if (arch.audio) throw ArgumentError(wanted + "models of speech do not have that" + instead);
   for (size_t i = 0; i < arch.layers.size(); ++i) {
     const LayerDescriptor& layer = arch.layers[i];
-    // What they keep is F32 anyway.
-    if (layer.convolution || layer.state || layer.scan) continue;
+    // What they keep is F32 anyway, or nothing.
+    if (layer.mixer == Mixer::none || layer.convolution || layer.state || layer.scan) continue;
     const std::string who = "layer " + std::to_string(i);
     if (layer.latent)
       throw ArgumentError(wanted + who + " keeps latents, which are not kept so" + instead);
@@ -165,6 +165,7 @@ std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format) 
       check_source(arch, i);
       continue;
     }
+    if (layer.mixer == Mixer::none) continue;
     const CacheKind kind = kind_of(layer);
     const auto group_of = [&](const CacheKind& of, bool is_float) {
       const auto group = std::ranges::find(groups, of, &GroupShape::kind);

@@ -563,6 +563,24 @@ ArchDescriptor granite_hybrid(const ModelConfig& config) {
   return arch;
 }
 
+// Nemotron-H (2025): each layer is one thing alone, a scan, attention without positions, or a feed-forward
+// network, and has one norm.
+ArchDescriptor nemotron_h(const ModelConfig& config) {
+  ArchDescriptor arch = qwen2(config);
+  for (LayerDescriptor& layer : arch.layers) {
+    layer.rope_style = RopeStyle::none;
+    if (layer.ffn_dim == 0) {
+      layer.feed_forward = FeedForward::none;
+      continue;
+    }
+    layer.mixer = Mixer::none;
+    layer.feed_forward = FeedForward::plain;
+    layer.activation = Activation::relu_squared;
+  }
+  give_scans(arch, config);
+  return arch;
+}
+
 // GLM-4.5 (2025): scores by a sigmoid, a bias that says who is chosen, an expert for all rows.
 ArchDescriptor glm4_moe(const ModelConfig& config) {
   ArchDescriptor arch = qwen2(config);
@@ -691,6 +709,7 @@ constexpr std::array kFamilies{
             .may_not_rotate = true,
             .experts = true,
             .scans = true}},
+    Family{"nemotron_h", nemotron_h, {.rotates = false, .scans = true, .alternates = true}},
     Family{"glm4moe", glm4_moe, {.experts = true}},
     Family{"hunyuan-moe", hunyuan_moe, {.experts = true}},
     Family{"deepseek", deepseek, {.experts = true}},
@@ -715,14 +734,17 @@ const Family* family_of(std::string_view architecture) {
   return nullptr;
 }
 
-void check_layer(const LayerConfig& layer, const ModelConfig& config, bool rotates) {
+void check_layer(const LayerConfig& layer, const ModelConfig& config, const FamilyTraits& family,
+                 bool rotates) {
+  if (family.alternates && (layer.scans || layer.ffn_dim != 0)) return;
   if (layer.convolves || (layer.scans && config.experts.dim == 0))
     return require(layer.ffn_dim, "feed-forward length", config);
   if (layer.scans) return;
   require(layer.n_heads, "number of heads", config);
   require(layer.n_kv_heads, "number of key/value heads", config);
   require(layer.head_dim, "head dimension", config);
-  if (config.experts.dim == 0) require(layer.ffn_dim, "feed-forward length", config);
+  if (config.experts.dim == 0 && !family.alternates)
+    require(layer.ffn_dim, "feed-forward length", config);
   if (layer.n_heads % layer.n_kv_heads != 0)
     throw ModelFormatError(std::to_string(layer.n_heads) + " heads cannot share " +
                            std::to_string(layer.n_kv_heads) + " key/value heads evenly");
@@ -793,13 +815,15 @@ ArchDescriptor describe(const ModelConfig& config) {
   require(static_cast<uint32_t>(config.layers.size()), "number of layers", config);
   require(config.vocab_size, "vocabulary size", config);
   require(config.context_length, "context length", config);
-  for (const LayerConfig& layer : config.layers) check_layer(layer, config, family->traits.rotates);
+  for (const LayerConfig& layer : config.layers)
+    check_layer(layer, config, family->traits, family->traits.rotates);
   if (family->traits.has_audio_encoder) {
     require(config.n_mels, "number of mel bands", config);
     require(config.audio_positions, "number of positions of its encoder", config);
     require(static_cast<uint32_t>(config.audio_layers.size()), "number of layers of its encoder",
             config);
-    for (const LayerConfig& layer : config.audio_layers) check_layer(layer, config, false);
+    for (const LayerConfig& layer : config.audio_layers)
+      check_layer(layer, config, family->traits, false);
   }
   constexpr uint64_t kMostPerLayer = 1u << 31;  // numbers of a row have 32 bits in the kernels
   if (config.layers.size() * uint64_t{config.per_layer_dim} >= kMostPerLayer)

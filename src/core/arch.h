@@ -39,7 +39,7 @@ struct LayerConfig {
 // How the rows of a text become one vector.
 enum class Pooling : uint8_t { none, mean, first, last, max };
 
-enum class Activation : uint8_t { silu, gelu_tanh, gelu, tanh, none, sigmoid };
+enum class Activation : uint8_t { silu, gelu_tanh, gelu, tanh, none, sigmoid, relu_squared };
 
 // How a router's logits become weights of experts. chosen: softmax of the chosen ones' alone.
 enum class Scoring : uint8_t { softmax, chosen, sigmoid };
@@ -144,10 +144,11 @@ struct ModelConfig {
   std::vector<std::string> notes;  // what of it was not taken as it is, a line each
 };
 
-enum class Mixer : uint8_t { attention, convolution, delta_rule, scan };
+enum class Mixer : uint8_t { attention, convolution, delta_rule, scan, none };
 enum class FeedForward : uint8_t {
   gated,  // down(act(gate(x)) * up(x))
   plain,  // down(act(up(x)))
+  none,   // the layer is its mixer
 };
 enum class NormKind : uint8_t { rms, layer };
 // Where a layer's two norms are: before attention and feed-forward, or after each was added to the
@@ -374,10 +375,11 @@ struct FamilyTraits {
   // Windowed layers have heads of another length than others, the last layers may read the keys and
   // values of earlier ones, and each may have an embedding of its own.
   bool layer_shapes = false;
-  bool convolves = false;  // layers may have a short convolution instead of attention
-  bool recurs = false;     // layers may have the gated delta rule instead
-  bool streams = false;    // the residual is several streams, gates may be cut
-  bool scans = false;      // or a scan
+  bool convolves = false;   // layers may have a short convolution instead of attention
+  bool recurs = false;      // layers may have the gated delta rule instead
+  bool streams = false;     // the residual is several streams, gates may be cut
+  bool scans = false;       // or a scan
+  bool alternates = false;  // a layer is a mixer, or a feed-forward network
 };
 
 const FamilyTraits* find_family(std::string_view architecture);  // null: not here

@@ -21,6 +21,8 @@ uint32_t number_of(Activation activation) {
       return kActivationNone;
     case Activation::sigmoid:
       return kActivationSigmoid;
+    case Activation::relu_squared:
+      return kActivationReluSquared;
   }
   __builtin_unreachable();
 }

@@ -297,7 +297,9 @@ class Builder : Emitter {
     }
     const StreamsOfLayer of_streams{layer.name + "streams.", layer.label};
     if (arch_.streams) emit_prediction(*this, streams_, of_streams, residual_);
-    if (layer.is.scan) {
+    if (layer.is.mixer == Mixer::none) {
+      // It is a feed-forward network alone.
+    } else if (layer.is.scan) {
       add_to_residual(layer, "scan output", scan(layer, *layer.is.scan), "attention_post_norm",
                       "attention_output_norm");
     } else if (layer.is.convolution) {
@@ -313,7 +315,8 @@ class Builder : Emitter {
     if (arch_.audio && !layer.is_of_encoder)
       add_to_residual(layer, "cross output", cross_attention(layer), "cross_post_norm",
                       "cross_output_norm");
-    add_to_residual(layer, "down", feed_forward(layer), "ffn_post_norm", "layer_output_norm");
+    if (layer.is.feed_forward != FeedForward::none)
+      add_to_residual(layer, "down", feed_forward(layer), "ffn_post_norm", "layer_output_norm");
     if (arch_.streams) emit_correction(*this, streams_, of_streams, residual_);
     if (arch_.per_layer_dim > 0) add_per_layer(layer);
     if (layer.is.output_scale != 1)
@@ -601,7 +604,8 @@ class Builder : Emitter {
     std::vector<Part> parts;
     if (is_gated) parts.push_back({"gate", dim, gate});
     parts.push_back({"up", dim, up});
-    const bool has_norm = !arch_.parallel;  // else it reads what attention reads
+    // A parallel layer's reads what attention reads, and alone it has the layer's only norm.
+    const bool has_norm = !arch_.parallel && layer.is.mixer != Mixer::none;
     project_normed(layer, "ffn norm", has_norm ? "ffn_norm" : "attention_norm", "ffn.", parts);
 
     const ValueId hidden =

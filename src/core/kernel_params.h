@@ -171,6 +171,7 @@ AKUNU_CONSTANT uint32_t kActivationTanh = 3;     // in `activate` only
 AKUNU_CONSTANT uint32_t kActivationNone = 4;     // likewise
 AKUNU_CONSTANT uint32_t kActivationSigmoid = 6;  // in `gated_activation` only
 AKUNU_CONSTANT uint32_t kActivationClamped = 5;  // in `expert_activation` only
+AKUNU_CONSTANT uint32_t kActivationReluSquared = 7;  // max(x, 0)^2; in `activate` only
 
 struct GatedActivationParams {
   uint32_t n;

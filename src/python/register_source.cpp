@@ -111,7 +111,8 @@ py::list layers_of(const std::vector<LayerDescriptor>& of) {
   for (const LayerDescriptor& layer : of) {
     py::dict each;
     each["n_heads"] = layer.n_heads;
-    each["n_kv_heads"] = layer.convolution || layer.scan ? 0 : layer.n_kv_heads;
+    each["n_kv_heads"] =
+        layer.convolution || layer.scan || layer.mixer == Mixer::none ? 0 : layer.n_kv_heads;
     each["head_dim"] = layer.head_dim;
     each["rope_dim"] = layer.rope_dim;
     each["ffn_dim"] = layer.ffn_dim;

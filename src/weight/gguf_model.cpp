@@ -273,14 +273,15 @@ class Reader {
     const std::vector<std::optional<bool>> windowed = windowed_layers(n_layers, family);
     std::vector<LayerConfig> layers;
     for (uint32_t i = 0; i < n_layers; ++i)
-      layers.push_back({.n_heads = n_heads[i],
-                        .n_kv_heads = n_kv_heads[i],
-                        .head_dim = head_dim(n_heads[i]),
-                        .ffn_dim = ffn_dim[i],
-                        .windowed = windowed[i],
-                        .rotates = {},
-                        .convolves = family.convolves && n_kv_heads[i] == 0,
-                        .scans = family.scans && n_kv_heads[i] == 0});
+      layers.push_back(
+          {.n_heads = n_heads[i],
+           .n_kv_heads = n_kv_heads[i],
+           .head_dim = head_dim(n_heads[i]),
+           .ffn_dim = ffn_dim[i],
+           .windowed = windowed[i],
+           .rotates = {},
+           .convolves = family.convolves && n_kv_heads[i] == 0,
+           .scans = family.scans && n_kv_heads[i] == 0 && !(family.alternates && ffn_dim[i] != 0)});
     return layers;
   }
 

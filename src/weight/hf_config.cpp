@@ -82,6 +82,7 @@ class HfConfigReader {
     read_layers(model, n_layers);
     if (family_.convolves) read_hf_convolutions(config_, model);
     read_hf_experts(config_, family_.model_type, model);
+    if (family_.alternates) read_hf_mixers(config_, model);
     if (family_.scans) {
       read_hf_scans(config_, model);
       const bool has_experts = model.experts.n > 0;
@@ -192,7 +193,9 @@ class HfConfigReader {
     return (family_.has_multipliers &&
             std::ranges::find(kMultipliers, key) != std::end(kMultipliers)) ||
            (family_.logit_scale != 0 && key == "logit_scale") ||
-           (family_.shapes && key == "num_experts") || is_expert_key(family_.model_type, key);
+           (family_.shapes && key == "num_experts") ||
+           (family_.alternates && key == "n_routed_experts") ||
+           is_expert_key(family_.model_type, key);
   }
 
   float factor(std::string_view key, float usual) {
@@ -468,8 +471,10 @@ HfConfig read_hf_config(const JsonValue& json, const std::string& where) {
   const char* const layers_key = family->naming == HfNaming::whisper ? "decoder_layers"
                                  : config.find("n_layer") != nullptr ? "n_layer"
                                                                      : "num_hidden_layers";
-  const uint32_t n_layers =
-      config.needed_count(layers_key, family->model_type == "modernbert" ? 22 : 0);
+  const uint32_t usual_layers = family->model_type == "modernbert" ? 22
+                                : family->alternates ? count_hf_mixers(config).value_or(0)
+                                                     : 0;
+  const uint32_t n_layers = config.needed_count(layers_key, usual_layers);
   if (n_layers > kMostLayers) config.refuse_value(layers_key, "that is out of any sensible range");
   HfConfig result = family->naming == HfNaming::whisper ? read_hf_whisper(config, n_layers)
                     : family->has_own_keys() ? read_hf_encoder(config, n_layers, family->model_type)

@@ -61,6 +61,9 @@ std::string with_suffix(std::string_view name) {
       {".mamba.A_log", ".mamba.A_log.weight"},
       {".mamba.D", ".mamba.D.weight"},
       {".mamba.dt_bias", ".mamba.dt.bias"},
+      {".mixer.A_log", ".mixer.A_log.weight"},
+      {".mixer.D", ".mixer.D.weight"},
+      {".mixer.dt_bias", ".mixer.dt.bias"},
       {".router.per_expert_scale", ".router.per_expert_scale.weight"}};
   for (const auto& [ending, whole] : kEndings)
     if (name.ends_with(ending))

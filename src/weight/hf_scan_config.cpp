@@ -5,6 +5,10 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
 
 namespace akunu {
 namespace {
@@ -29,7 +33,109 @@ void read_time_limits(ConfigObject& config, ScanConfig& scan) {
   scan.time_max = limit_of(config, limits->items[1]);
 }
 
+// What the layers of Nemotron-H are, as newer files say it and as older ones do.
+constexpr const char* kListed = "layers_block_type";
+constexpr const char* kPattern = "hybrid_override_pattern";
+
+enum class Part : uint8_t { scan, attention, feed_forward };
+
+struct PartName {
+  std::string_view listed;
+  std::string_view also;
+  char in_pattern;
+  Part part;
+};
+constexpr PartName kParts[] = {{"linear_attention", "mamba", 'M', Part::scan},
+                               {"full_attention", "attention", '*', Part::attention},
+                               {"mlp", "mlp", '-', Part::feed_forward}};
+
+std::vector<Part> parts_of(ConfigObject& config) {
+  std::vector<Part> parts;
+  const JsonValue* const list = config.find(kListed);
+  if (list != nullptr) {
+    if (list->kind != JsonValue::Kind::array) config.refuse_value(kListed, "a list is needed");
+    for (const JsonValue& item : list->items) {
+      const auto* const named = std::ranges::find_if(kParts, [&](const PartName& name) {
+        return item.text == name.listed || item.text == name.also;
+      });
+      if (named == std::end(kParts))
+        throw UnsupportedModelError(
+            config.named(kListed) + " holds " + item.shown() +
+            R"(; akunu has "linear_attention", "full_attention" and "mlp")");
+      parts.push_back(named->part);
+    }
+  }
+  const std::optional<std::string> pattern = config.text(kPattern);
+  if (list != nullptr || !pattern) return parts;
+  for (const char letter : *pattern) {
+    const auto* const named = std::ranges::find(kParts, letter, &PartName::in_pattern);
+    if (named == std::end(kParts))
+      config.refuse_support(kPattern, "akunu has M for a scan, * for attention and - for an MLP");
+    parts.push_back(named->part);
+  }
+  return parts;
+}
+
 }  // namespace
+
+std::optional<uint32_t> count_hf_mixers(ConfigObject& config) {
+  const std::vector<Part> parts = parts_of(config);
+  if (parts.empty()) return std::nullopt;
+  return static_cast<uint32_t>(parts.size());
+}
+
+void read_hf_mixers(ConfigObject& config, ModelConfig& model) {
+  const std::vector<Part> parts = parts_of(config);
+  if (parts.empty()) config.refuse_missing(kListed);
+  if (parts.size() != model.layers.size())
+    throw ModelFormatError("config.json lists " + std::to_string(parts.size()) +
+                           " layers and has " + std::to_string(model.layers.size()));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    LayerConfig& layer = model.layers[i];
+    layer.scans = parts[i] == Part::scan;
+    if (parts[i] != Part::attention) layer.n_kv_heads = 0;
+    if (parts[i] != Part::feed_forward) layer.ffn_dim = 0;
+  }
+  const auto need = [&](const char* key, std::string_view has) {
+    const std::optional<std::string> said = config.text(key);
+    if (said && *said != has) config.refuse_support(key, "akunu has " + std::string(has));
+  };
+  need("mlp_hidden_act", "relu2");
+  need("mamba_hidden_act", "silu");
+  ScanConfig& scan = model.scan;
+  scan.n_heads = config.needed_count("mamba_num_heads", 128);
+  scan.head_dim = config.needed_count("mamba_head_dim", 64);
+  scan.n_groups = config.needed_count("n_groups", 8);
+  scan.state_dim = config.needed_count("ssm_state_size", 128);
+  scan.width = config.needed_count("conv_kernel", 4);
+  read_time_limits(config, scan);
+  // Of the beginning of training, of other implementations, and of experts, which no layer has.
+  for (const char* const key : {"chunk_size",
+                                "expand",
+                                "mamba_proj_bias",
+                                "mamba_ssm_cache_dtype",
+                                "moe_intermediate_size",
+                                "moe_latent_size",
+                                "moe_shared_expert_intermediate_size",
+                                "moe_shared_expert_overlap",
+                                "mtp_layers_block_type",
+                                "n_group",
+                                "n_routed_experts",
+                                "n_shared_experts",
+                                "norm_topk_prob",
+                                "num_logits_to_keep",
+                                "num_nextn_predict_layers",
+                                "rescale_prenorm_residual",
+                                "residual_in_fp32",
+                                "routed_scaling_factor",
+                                "time_step_floor",
+                                "time_step_max",
+                                "time_step_min",
+                                "topk_group",
+                                "use_conv_bias",
+                                "use_mamba_kernels"})
+    config.find(key);
+}
 
 void read_hf_scans(ConfigObject& config, ModelConfig& model) {
   const JsonValue* const types = config.find("layer_types");

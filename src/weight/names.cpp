@@ -228,6 +228,20 @@ constexpr std::array kHfProjections{
     same("mamba.D", "scan.skip"),
     same("mamba.norm", "scan.norm"),
     same("mamba.out_proj", "scan.output"),
+    // Nemotron-H's.
+    same("mixer.in_proj", "scan.in"),
+    numbers("mixer.conv1d", "scan.kernel"),
+    same("mixer.dt", "scan.time"),
+    same("mixer.A_log", "scan.rate", Transform::minus_exp),
+    same("mixer.D", "scan.skip"),
+    same("mixer.norm", "scan.norm"),
+    same("mixer.out_proj", "scan.output"),
+    same("mixer.q_proj", "attention.q"),
+    same("mixer.k_proj", "attention.k"),
+    same("mixer.v_proj", "attention.v"),
+    same("mixer.o_proj", "attention.output"),
+    same("mixer.up_proj", "ffn.up"),
+    same("mixer.down_proj", "ffn.down"),
 };
 
 // Experts. Those of directories that have a tensor for each were stacked before (hf_experts.h).
@@ -357,6 +371,13 @@ constexpr std::array kHfGemma4Model{
     same("per_layer_projection_norm", "per_layer_norm"),
 };
 
+constexpr std::array kHfMixersNorm{same("norm", "attention_norm")};
+constexpr std::array kHfMixersModel{
+    same("embeddings", "token_embedding"),
+    same("norm_f", "output_norm"),
+    same("lm_head", "output"),
+};
+
 template <size_t... kSizes>
 constexpr auto joined(const std::array<NameRule, kSizes>&... tables) {
   std::array<NameRule, (kSizes + ...)> result{};
@@ -373,6 +394,7 @@ constexpr auto kHfLayer =
     joined(kHfProjections, kHfExperts, kHfHeadNorms<kNorm>, kHfTwoNorms<kNorm>);
 // The first rule of a name holds.
 constexpr auto kHfSharedMlpLayer = joined(kHfSharedMlp, kHfLayer<Transform::none>);
+constexpr auto kHfMixersLayer = joined(kHfProjections, kHfMixersNorm);
 constexpr auto kHfLaterGemmaLayer =
     joined(kHfProjections, kHfHeadNorms<Transform::add_one>, kHfFourNorms<Transform::add_one>);
 constexpr auto kHfGemma4Layer = joined(kHfProjections, kHfHeadNorms<Transform::none>,
@@ -653,6 +675,7 @@ const NameRules& hf_names(HfNaming naming, bool classifies) {
                                     kHfLeftOut};
   static constexpr NameRules kSharedMlp{"layers.", kHfModel<Transform::none>, kHfSharedMlpLayer,
                                         kHfLeftOut};
+  static constexpr NameRules kMixers{"layers.", kHfMixersModel, kHfMixersLayer, kHfLeftOut};
   static constexpr NameRules kGemma{"layers.", kHfModel<Transform::add_one>,
                                     kHfLayer<Transform::add_one>, kHfLeftOut};
   static constexpr NameRules kLaterGemma{"layers.", kHfModel<Transform::add_one>,
@@ -680,6 +703,8 @@ const NameRules& hf_names(HfNaming naming, bool classifies) {
       return kUsual;
     case HfNaming::shared_mlp:
       return kSharedMlp;
+    case HfNaming::mixers:
+      return kMixers;
     case HfNaming::gemma:
       return kGemma;
     case HfNaming::later_gemma:
@@ -743,6 +768,8 @@ std::string_view hf_embedding(HfNaming naming) {
     case HfNaming::bert:
     case HfNaming::nomic_bert:
       return "embeddings.word_embeddings.weight";
+    case HfNaming::mixers:
+      return "embeddings.weight";
     case HfNaming::modern_bert:
       return "embeddings.tok_embeddings.weight";
     case HfNaming::whisper:

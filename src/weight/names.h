@@ -115,6 +115,7 @@ enum class HfNaming : uint8_t {
   nomic_bert,    // of its authors' code
   modern_bert,
   shared_mlp,  // Llama's, of Granite with experts and one for all rows
+  mixers,      // Nemotron-H's, behind "backbone."
   gpt_oss,     // experts' matrices [k, n], rows of gate and up in turns
   whisper,     // "encoder." and "decoder.", behind "model."
 };

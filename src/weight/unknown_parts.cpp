@@ -64,6 +64,12 @@ constexpr std::string_view kGgufKeys[] = {
     "rope.scaling.yarn_beta_fast",
     "rope.scaling.yarn_beta_slow",
     "rope.scaling.yarn_log_multiplier",
+    "shortconv.l_cache",
+    "ssm.conv_kernel",
+    "ssm.group_count",
+    "ssm.inner_size",
+    "ssm.state_size",
+    "ssm.time_step_rank",
     "vocab_size",
 };
 static_assert(std::ranges::is_sorted(kGgufKeys));

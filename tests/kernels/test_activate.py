@@ -1,4 +1,4 @@
-"""activate: silu, gelu_tanh, gelu, tanh and none in every kind, over the whole range of floats."""
+"""activate: silu, gelu_tanh, gelu, tanh, none and squared ReLU in every kind, over the whole range of floats."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import reference as ref
 from harness import On, assert_same_bits, pack_params, plain_step, run
 
 SILU, GELU_TANH, GELU, TANH, NONE = range(5)
+RELU_SQUARED = 7
 ACTIVATIONS = [
     pytest.param(SILU, id="silu"),
     pytest.param(GELU_TANH, id="gelu_tanh"),
     pytest.param(GELU, id="gelu"),
     pytest.param(TANH, id="tanh"),
     pytest.param(NONE, id="none"),
+    pytest.param(RELU_SQUARED, id="relu_squared"),
 ]
 
 
@@ -33,6 +35,9 @@ def reference(x, activation):
     exact = x.astype(np.float64)
     if activation == NONE:
         return exact, np.zeros_like(exact)
+    if activation == RELU_SQUARED:
+        values = np.maximum(exact, 0) ** 2
+        return values, ref.growth(1) * values + ref.TINY
     if activation == TANH:
         values = np.tanh(exact)
         return values, ref.growth(5) * np.abs(values) + 2 * ref.TINY

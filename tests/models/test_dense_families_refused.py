@@ -176,7 +176,7 @@ def test_a_file_of_an_unknown_family_says_what_else_is_unknown(tmp_path: Path) -
     def write(path: Path) -> None:
         writer = gguf.GGUFWriter(path, "mamba9")
         writer.add_context_length(64)
-        writer.add_uint32("mamba9.ssm.state_size", 16)
+        writer.add_bool("mamba9.ssm.dt_b_c_rms", True)
         writer.add_expert_count(8)
         for layer in range(12):
             writer.add_tensor(f"blk.{layer}.ssm_x.weight", np.zeros((4, 32), np.float32))
@@ -194,7 +194,7 @@ def test_a_file_of_an_unknown_family_says_what_else_is_unknown(tmp_path: Path) -
     assert "general.architecture is 'mamba9'; akunu has llama, " in message
     assert message.endswith(
         "; of its tensors akunu does not know blk.N.ssm_x.weight"
-        "; of its keys akunu does not know mamba9.ssm.state_size"
+        "; of its keys akunu does not know mamba9.ssm.dt_b_c_rms"
     )
 
 

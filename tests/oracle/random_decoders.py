@@ -240,6 +240,30 @@ FAMILIES: dict[str, Family] = {
         changes={"positions": {"position_embedding_type": "rope"}},
         not_in_llama_cpp="it adds the convolution's bias without looking whether there is one",
     ),
+    "nemotron-h": Family(
+        name="NemotronH",
+        architecture="nemotron_h",
+        options={
+            "layer_norm_epsilon": 0.03,
+            "layers_block_type": [
+                "linear_attention",
+                "mlp",
+                "full_attention",
+                "mlp",
+                "linear_attention",
+                "full_attention",
+            ],
+            "head_dim": 32,
+            "mamba_num_heads": 6,
+            "mamba_head_dim": 32,
+            "n_groups": 2,
+            "ssm_state_size": 48,
+        },
+        changes={
+            "epsilon": {"layer_norm_epsilon": 0.3},
+            "steps of time": {"time_step_limit": [0.3, 0.6]},
+        },
+    ),
     "smollm3": Family(
         name="SmolLM3",
         architecture="smollm3",

@@ -214,6 +214,14 @@ LINEAR = {
     "conv.in_proj": ("shortconv.in_proj",),
     "mamba.in_proj": ("ssm_in",),
     "mamba.out_proj": ("ssm_out",),
+    "mixer.in_proj": ("ssm_in",),
+    "mixer.out_proj": ("ssm_out",),
+    "mixer.q_proj": ("attn_q",),
+    "mixer.k_proj": ("attn_k",),
+    "mixer.v_proj": ("attn_v",),
+    "mixer.o_proj": ("attn_output",),
+    "mixer.up_proj": ("ffn_up",),
+    "mixer.down_proj": ("ffn_down",),
     "conv.out_proj": ("shortconv.out_proj",),
     "self_attn.kv_b_proj": (),  # absorbed: what transformers multiplies it with is never there
 }

@@ -30,6 +30,10 @@ static inline void with_plain_activation(uint32_t activation, const Use& use) {
     use([](Vector x) { return tanh<Isa>(x); });
   else if (activation == kActivationNone)
     use([](Vector x) { return x; });
+  else if (activation == kActivationReluSquared)
+    use([](Vector x) {
+      return Isa::select_less(x, Isa::zero(), Isa::zero(), Isa::multiply(x, x));
+    });
   else
     with_activation<Isa>(activation, use);
 }

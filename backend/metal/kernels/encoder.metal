@@ -75,6 +75,7 @@ AKUNU_ADD_EMBEDDING(bf16, BF16)
            : params.activation == kActivationGeluTanh ? gelu_tanh(x)
            : params.activation == kActivationGelu     ? gelu(x)
            : params.activation == kActivationTanh     ? tanh_of(x)
+           : params.activation == kActivationReluSquared ? (x < 0.0f ? 0.0f : x * x)
                                                       : x;
 }
 
