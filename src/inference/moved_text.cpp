@@ -79,7 +79,6 @@ std::shared_ptr<const MovedPositions> positions_of_text_before(const Model& mode
 void turn_keys(Model& model, SequenceCache& cache, const MovedPositions& moved, uint32_t sequence) {
   Device& device = model.device();
   model.write_turns(-static_cast<double>(moved.by));
-  std::span<const Update> updates = cache.take_unsent(sequence);
   std::vector<Row> rows;
   for (uint32_t group = 0; group < model.rotations().size(); ++group) {
     const Program program = model.rotations()[group];
@@ -100,7 +99,7 @@ void turn_keys(Model& model, SequenceCache& cache, const MovedPositions& moved, 
       const Pass pass{.program = program, .n_rows = n_rows, .n_spans = 1};
       const Ticket ticket = device.submit({.rows = rows,
                                            .spans = std::span(&span, 1),
-                                           .updates = std::exchange(updates, {}),
+                                           .updates = cache.take_unsent(sequence),
                                            .passes = std::span(&pass, 1)});
       await_all_well(model, ticket);
     }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
-from engine import finished, start
+from engine import finished, settle, start
 from numpy.typing import NDArray
 
 
@@ -43,3 +44,35 @@ def likely_tokens(generation: Any) -> dict[int, float]:
     finished(generation)
     _, tokens, likely = generation.logprobs(0, 1)
     return dict(zip(tokens[0].tolist(), likely[0].tolist(), strict=True))
+
+
+def check_serves_nobody(
+    opened: Callable[[], AbstractContextManager[Any]],
+    tokens: Sequence[int],
+    first: int,
+    by: int,
+    **options: Any,
+) -> None:
+    """What was moved is no prefix of a prompt of the same tokens, nor the other way round."""
+    with opened() as model:
+        moved = shifted(model, tokens, first, by, 30, **options)
+        text = finished(moved)
+        assert moved.moved_tokens == len(tokens) - by
+        prompt = [*tokens[:first], *tokens[first + by :]]
+        while_it_is_kept = start(model, prompt, 10, logprobs=3)
+        ids = finished(while_it_is_kept)
+        assert while_it_is_kept.cached_tokens <= first
+        settle(model)
+        entries, saved = model._native.save_positions(np.array(prompt, np.uint32))
+    with opened() as model:
+        fresh = start(model, prompt, 10, logprobs=3)
+        assert finished(fresh) == ids
+        for ours, theirs in zip(
+            while_it_is_kept.logprobs(0, 10), fresh.logprobs(0, 10), strict=True
+        ):
+            np.testing.assert_array_equal(ours, theirs)
+        again, same = model._native.save_positions(np.array(prompt, np.uint32))
+        assert again == entries
+        np.testing.assert_array_equal(same, saved)
+        # And the other way round: a text that moves takes nothing that others read.
+        assert finished(shifted(model, tokens, first, by, 30, **options)) == text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from engine import GPUS, MUTATION_FACTOR, finished, opened, settle, start
 from random_models import ModelCase, build, random_tokens
-from shifting import likely_tokens, shifted
+from shifting import check_serves_nobody, likely_tokens, shifted
 
 import akunu
 from akunu import ArgumentError
@@ -82,6 +83,27 @@ def test_of_compressed_keys_the_rotated_part_turns(tmp_path: Path) -> None:
         assert finished(shifted(model, tokens, 20, 128, 40)) == text
 
 
+def test_where_no_layer_has_positions_nothing_turns(tmp_path: Path) -> None:
+    """One layer: as if read again. What is kept is in its place all the same."""
+    whole = dense_golden.load("granite-4-nope")
+    config = {**whole.config, "num_hidden_layers": 1, "layer_types": ["full_attention"]}
+    shapes = {
+        name: shape
+        for name, shape in whole.shapes.items()
+        if not name.startswith("model.layers.") or name.startswith("model.layers.0.")
+    }
+    path = dense_golden.write(tmp_path / "model", replace(whole, config=config, shapes=shapes))
+    with opened(path) as model:
+        tokens = np.random.RandomState(3).randint(0, dense_golden.VOCAB, 512).tolist()
+        moved = shifted(model, tokens, 20, 128, logprobs=20)
+        found = likely_tokens(moved)
+        assert moved.moved_tokens == 384
+        read = shifted(model, tokens, 20, 128, rereads=True, logprobs=20)
+        assert difference(found, likely_tokens(read)) <= BOUND["f32"]
+        others = shifted(model, tokens, 20, 168, rereads=True, logprobs=20)
+        assert difference(found, likely_tokens(others)) > MUTATION_FACTOR * BOUND["f32"]
+
+
 def test_windows_that_lost_what_they_would_see_are_read_again(tmp_path: Path) -> None:
     """A window keeps its newest page: what moved into view from before it is gone, always."""
     case = build("gemma2", tmp_path / "windows.gguf", seed=2, window=300)
@@ -143,29 +165,8 @@ def test_what_was_not_kept_or_has_not_ended_cannot_be_gone_on_from(model_case: C
 @pytest.mark.parametrize("kind", ["llama-gqa", "gemma3"])
 def test_what_was_moved_serves_no_other_text(model_case: Cases, kind: str) -> None:
     case = model_case(kind)
-    first, by = 40, 150
-    with opened(case.path) as model:
-        tokens = random_tokens(case.spec, 512, seed=3)
-        moved = shifted(model, tokens, first, by, 30, **HOT)
-        text = finished(moved)
-        prompt = [*tokens[:first], *tokens[first + by :]]
-        while_it_is_kept = start(model, prompt, 10, logprobs=3)
-        ids = finished(while_it_is_kept)
-        assert while_it_is_kept.cached_tokens <= first
-        settle(model)
-        entries, saved = model._native.save_positions(np.array(prompt, np.uint32))
-    with opened(case.path) as model:
-        fresh = start(model, prompt, 10, logprobs=3)
-        assert finished(fresh) == ids
-        for ours, theirs in zip(
-            while_it_is_kept.logprobs(0, 10), fresh.logprobs(0, 10), strict=True
-        ):
-            np.testing.assert_array_equal(ours, theirs)
-        again, same = model._native.save_positions(np.array(prompt, np.uint32))
-        assert again == entries
-        np.testing.assert_array_equal(same, saved)
-        # And the other way round: a text that moves takes nothing that others read.
-        assert finished(shifted(model, tokens, first, by, 30, **HOT)) == text
+    tokens = random_tokens(case.spec, 512, seed=3)
+    check_serves_nobody(lambda: opened(case.path), tokens, 40, 150, **HOT)
 
 
 def test_what_stays_in_place_still_serves_others(model_case: Cases) -> None:

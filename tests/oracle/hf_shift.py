@@ -1,6 +1,6 @@
 """A text on transformers that loses a run of its tokens: keys are turned by the model's own code.
 
-text = Text(model)
+text = Text(model, kv_type="f16")
 text.read(tokens)
 text.drop(first=20, by=100)
 logits = text.read(more)
@@ -19,14 +19,36 @@ import transformers
 from numpy.typing import NDArray
 
 
+class _Halves(transformers.DynamicCache):
+    """Keys and values rounded to halves; keys before the factor of YaRN, as akunu has them."""
+
+    def __init__(self, factors: Sequence[float]) -> None:
+        super().__init__()
+        self._factors = factors  # of each layer
+
+    def update(
+        self, key_states: Any, value_states: Any, layer_idx: int, *args: Any, **more: Any
+    ) -> Any:
+        kept = _rounded(key_states, self._factors[layer_idx]), _rounded(value_states)
+        return super().update(*kept, layer_idx, *args, **more)
+
+
+def _rounded(data: Any, factor: float = 1.0) -> Any:
+    return (data / factor).half().float() * factor
+
+
 class Text:
     """A model's cache of one text. Windows are masks here: no key is ever forgotten for one."""
 
-    def __init__(self, model: Any) -> None:
-        """Begin an empty text."""
+    def __init__(self, model: Any, kv_type: str = "f32") -> None:
+        """Begin an empty text; of "f16", what is cached and what is turned is rounded to halves."""
         self._model = model
         self._body = model.model
+        self._factors = None
         self._cache = transformers.DynamicCache()
+        if kv_type == "f16":
+            self._factors = [self._factor(i) for i in range(len(self._body.layers))]
+            self._cache = _Halves(self._factors)
         self._n = 0
         accepted = inspect.signature(model.forward).parameters
         self._name = "cache" if "cache" in accepted else "past_key_values"  # before 5.24
@@ -63,8 +85,17 @@ class Text:
             if _rotates(self._body, attention):
                 by_here = by if turned_by is None else turned_by
                 moved = _turned(self._body, attention, i, moved, by_here)
+                if self._factors is not None:
+                    moved = _rounded(moved, self._factors[i])
             setattr(layer, name, torch.cat([rotated[:, :, :first], moved], dim=-2))
         self._n -= by
+
+    def _factor(self, i: int) -> float:
+        """What multiplies cached keys of layer i once they are rotated."""
+        attention = self._body.layers[i].self_attn
+        if hasattr(attention, "kv_lora_rank") or not _rotates(self._body, attention):
+            return 1.0
+        return _attention_scaling(self._body, i)
 
 
 def _without(data: Any, first: int, by: int) -> Any:
@@ -81,15 +112,22 @@ def _rotates(body: Any, attention: Any) -> bool:
     return bool(getattr(attention, "use_rope", True))
 
 
+def _kind(body: Any, i: int) -> list[str]:
+    """What the rotary function of a model with two of them wants to know of layer i."""
+    has_kinds = "layer_type" in inspect.signature(body.rotary_emb.forward).parameters
+    return [body.config.layer_types[i]] if has_kinds else []
+
+
+def _attention_scaling(body: Any, i: int) -> float:
+    return float(getattr(body.rotary_emb, "_".join([*_kind(body, i), "attention_scaling"])))
+
+
 def _turned(body: Any, attention: Any, i: int, keys: Any, by: int) -> Any:
     """Keys `[1, heads, n, dim]` of layer i, turned `by` positions back."""
     positions = torch.tensor([[-by]])
-    rotary = body.rotary_emb
-    kind = []
-    if "layer_type" in inspect.signature(rotary.forward).parameters:
-        kind = [body.config.layer_types[i]]
+    rotary, kind = body.rotary_emb, _kind(body, i)
     # YaRN and LongRoPE multiply cosine and sine by attention_scaling; cached keys have it already.
-    factor = getattr(rotary, "_".join([*kind, "attention_scaling"]))
+    factor = _attention_scaling(body, i)
     of_model = vars(sys.modules[type(attention).__module__])
     with torch.inference_mode():
         turn = rotary(keys, positions, *kind)
