@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import dense_golden
 import numpy as np
@@ -120,3 +121,45 @@ def test_on_a_gpu_positions_are_saved_and_restored(
         again = start(model, tokens, 20, 0)
         assert finished(again) == text
         assert again.cached_tokens == 299
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("kv_type", BLOCKS)
+@pytest.mark.parametrize("kind", ["llama-32", "gemma3-256"])
+def test_what_a_gpu_finds_on_the_disk_has_the_bits_that_are_computed(
+    model_case: Cases, tmp_path: Path, gpu: str, kv_type: str, kind: str
+) -> None:
+    """Models with a folder, one after the other: pages of blocks, and those that a window sees."""
+    case = model_case(kind, "q8_0" if kind == "llama-32" else "q4_k")
+    tokens = random_tokens(case.spec, 300, seed=4)
+    other = [*tokens[:290], 5, 6]
+
+    def loaded(cache_dir: Path | None) -> akunu.Model:
+        return akunu.load(
+            case.path, device=gpu, context=512, threads=2, kv_type=kv_type, cache_dir=cache_dir
+        )
+
+    def positions(model: Any) -> list[Any]:
+        return list(model._native.save_positions(np.array(tokens, np.uint32)))
+
+    with loaded(None) as model:
+        expected = {
+            n: finished(start(model, text, 12, 0)) for n, text in ((299, tokens), (290, other))
+        }
+        logits = model.logits(tokens, last=3)
+        entries, saved = positions(model)
+    with loaded(tmp_path) as model:
+        finished(start(model, tokens, 1, 0))
+    for text, n in ((tokens, 299), (other, 290)):
+        with loaded(tmp_path) as model:
+            found = start(model, text, 12, 0)
+            assert finished(found) == expected[n]
+            assert found.cached_tokens == n
+    with loaded(tmp_path) as model:
+        again, restored = positions(model)
+        disk = model.occupancy.disk
+        assert disk is not None
+        assert disk.restored >= 290
+        assert again == entries
+        np.testing.assert_array_equal(restored, saved)
+        np.testing.assert_array_equal(model.logits(tokens, last=3), logits)
