@@ -17,7 +17,7 @@ from akunu.conversation import Conversation
 CONTEXT = 256
 KEPT = 192  # three quarters of it
 SYSTEM = "You are brief, and you call the user Kim."
-QUESTIONS = [f"Question {i}: tell me about the number {i}." for i in range(10)]
+QUESTIONS = [f"Question {i}: tell me about the number {i}." for i in range(24)]
 MOST = 40
 TALKS = ["--system", SYSTEM, "--context", str(CONTEXT), "--max-tokens", str(MOST)]
 
@@ -44,37 +44,53 @@ def shortest(talk: Conversation, question: str, n_reply: int) -> Sequence[int]:
     return prompt
 
 
-def by_hand(model: Any) -> tuple[list[str], int]:
-    """The same conversation with prompts shortened here, and how often they were."""
-    talk, n_shortened = Conversation(model.tokenizer, system=SYSTEM), 0
-    for question in QUESTIONS:
+def by_hand(model: Any) -> tuple[list[str], list[int]]:
+    """The same conversation with prompts shortened here, and in which turns they were."""
+    talk, shortened = Conversation(model.tokenizer, system=SYSTEM), []
+    for i, question in enumerate(QUESTIONS):
         prompt: Sequence[int] = talk.prompt(question)
         reply: list[int] = []
         if len(prompt) > CONTEXT:
-            prompt, n_shortened = shortest(talk, question, 0), n_shortened + 1
+            prompt = shortest(talk, question, 0)
+            shortened.append(i)
         while True:
             part = model.generate([*prompt, *reply], max_tokens=MOST - len(reply), temperature=0)
             reply += part.token_ids
             if part.finish_reason == "stop" or len(reply) == MOST:
                 break
-            prompt, n_shortened = shortest(talk, question, len(reply)), n_shortened + 1
+            prompt = shortest(talk, question, len(reply))
+            shortened.append(i)
         talk.add(question, model.tokenizer.decode(reply), reply)
-    return [turn.reply for turn in talk.turns], n_shortened
+    return [turn.reply for turn in talk.turns], shortened
 
 
 @pytest.fixture(scope="module")
-def expected() -> tuple[list[str], int]:
+def expected() -> tuple[list[str], list[int]]:
     with akunu.load("ember", context=CONTEXT) as model:
         return by_hand(model)
 
 
 def test_the_oldest_turns_are_forgotten_and_the_system_message_stays(
-    terminal: Callable[..., Any], tmp_path: Path, expected: tuple[list[str], int]
+    terminal: Callable[..., Any], tmp_path: Path, expected: tuple[list[str], list[int]]
 ) -> None:
-    replies, n_shortened = expected
-    assert n_shortened >= 2
+    replies, shortened = expected
+    assert len(shortened) >= 10
     found = said(terminal, tmp_path, "--context-overflow", "reread", "--temperature", "0")
     assert found == replies
+
+
+def test_replies_behind_a_shift_are_right_in_form(
+    terminal: Callable[..., Any], tmp_path: Path, expected: tuple[list[str], list[int]]
+) -> None:
+    """Until keys turn they are those of prompts; then each is a reply of its own, and ends."""
+    replies, shortened = expected
+    found = said(terminal, tmp_path, "--context-overflow", "shift", "--temperature", "0")
+    assert found[: shortened[0]] == replies[: shortened[0]]
+    assert len(QUESTIONS) - shortened[0] >= 10  # more turns than the context holds
+    with akunu.load("ember", context=CONTEXT) as model:
+        for reply in found:
+            assert 0 < len(model.tokenizer.encode(reply, add_special=False)) <= MOST
+            assert not re.search(r"^(system|user|assistant)$", reply, re.MULTILINE)
 
 
 def test_a_conversation_shifts_and_is_the_same_again(
