@@ -30,6 +30,7 @@ from akunu.server.openai_chat import CHAT_FIELDS
 from akunu.server.openai_completions import COMPLETION_FIELDS
 from akunu.server.reranking import RERANK_FIELDS
 from akunu.server.responses_fields import RESPONSES_FIELDS
+from akunu.server.routes.tokens import DETOKENIZE_FIELDS, TOKENIZE_FIELDS
 from akunu.server.sampling_fields import SAMPLING_FIELDS
 from akunu.server.structure_fields import STRUCTURE_FIELDS
 
@@ -48,6 +49,8 @@ ROUTES: Final[Mapping[str, Mapping[str, Field]]] = {
     "POST /v1/rerank": RERANK_FIELDS,
     "POST /v1/audio/transcriptions": TRANSCRIPTION_FIELDS,
     "POST /v1/audio/translations": TRANSLATION_FIELDS,
+    "POST /v1/tokenize": TOKENIZE_FIELDS,
+    "POST /v1/detokenize": DETOKENIZE_FIELDS,
     "POST /api/embed": OLLAMA_EMBED_FIELDS,
     "POST /api/embeddings": OLLAMA_EMBEDDINGS_FIELDS,
     "POST /completion": LLAMA_COMPLETION_FIELDS,

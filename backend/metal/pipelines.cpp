@@ -39,8 +39,10 @@ NS::SharedPtr<MTL::ComputePipelineState> Pipelines::make(const Launch& launch,
   const NS::SharedPtr<NS::String> name = make_string(launch.function);
   const auto function = NS::TransferPtr(library_->newFunction(name.get(), constants.get(), &error));
   if (!function)
-    throw UnsupportedModelError("the kernel " + launch.function + " is not in " + library_path_ +
-                                ": " + describe(error));
+    throw UnsupportedModelError(
+        "the kernel " + launch.function + " is not in " +
+        (library_path_.empty() ? std::string("the emulator") : library_path_) + ": " +
+        describe(error));
   const auto descriptor = NS::TransferPtr(MTL::ComputePipelineDescriptor::alloc()->init());
   descriptor->setLabel(name.get());
   descriptor->setComputeFunction(function.get());

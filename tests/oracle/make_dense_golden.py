@@ -1,6 +1,6 @@
 """Writes tests/models/golden_families/*.json: logits of the dense families by transformers.
 
-python tests/oracle/make_dense_golden.py
+python tests/oracle/make_dense_golden.py [FAMILIES]
 """
 
 from __future__ import annotations
@@ -39,9 +39,12 @@ def golden_of(directory: Path, logits: Any) -> DenseGolden:
 
 
 def main() -> None:
+    families = sys.argv[1:] or list(rnd.FAMILIES)
+    if unknown := sorted(set(families) - set(rnd.FAMILIES)):
+        raise SystemExit(f"no such families: {unknown}; there are {', '.join(rnd.FAMILIES)}")
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        for family in rnd.FAMILIES:
+        for family in families:
             model = rnd.model_of(family)
             logits = hf_model.logits(model, TOKENS)
             save(family, golden_of(rnd.save(Path(folder) / family, model), logits))

@@ -37,22 +37,45 @@ def _text(name: str, value: Any) -> Mapping[str, Any]:
     return {"text": checked(name, value, str)}
 
 
+_ADDS: Final = (
+    "whether the tokens of every text, BOS and its like, are added; without it, of prompt alone"
+)
 _MODEL: Final = honoured("model", "string", model_name)
-_TOKENIZE: Final[Mapping[str, Field]] = table_of(
+TOKENIZE_FIELDS: Final[Mapping[str, Field]] = table_of(
     [
         _MODEL,
-        honoured("content", "string", _text, "as llama.cpp has it"),
-        honoured("prompt", "string", _text, "as vLLM has it"),
-        honoured("text", "string", _text),
-        honoured("add_special", "boolean", flag("add_special")),
-        honoured("add_special_tokens", "boolean", flag("add_special")),
-        honoured("parse_special", "boolean", flag("parse_special")),
-        honoured("with_pieces", "boolean", flag("with_pieces")),
-        honoured("return_token_strs", "boolean", flag("with_strings")),
+        honoured("content", "string", _text, "the text, as llama.cpp has it"),
+        honoured("prompt", "string", _text, "the text, as vLLM has it"),
+        honoured("text", "string", _text, "the text"),
+        honoured("add_special", "boolean", flag("add_special"), _ADDS),
+        honoured("add_special_tokens", "boolean", flag("add_special"), "likewise, as vLLM has it"),
+        honoured(
+            "parse_special",
+            "boolean",
+            flag("parse_special"),
+            "whether the text may spell control tokens",
+        ),
+        honoured(
+            "with_pieces", "boolean", flag("with_pieces"), "whether each token comes with its text"
+        ),
+        honoured(
+            "return_token_strs",
+            "boolean",
+            flag("with_strings"),
+            "whether the vocabulary's entries are in token_strs",
+        ),
     ]
 )
-_DETOKENIZE: Final[Mapping[str, Field]] = table_of(
-    [_MODEL, honoured("tokens", {"type": "array", "items": {"type": "integer"}}, to("tokens"))]
+DETOKENIZE_FIELDS: Final[Mapping[str, Field]] = table_of(
+    [
+        _MODEL,
+        honoured(
+            "tokens",
+            {"type": "array", "items": {"type": "integer"}},
+            to("tokens"),
+            "the ids whose text is wanted",
+        ),
+    ]
 )
 
 
@@ -60,12 +83,12 @@ _DETOKENIZE: Final[Mapping[str, Field]] = table_of(
     "/tokenize",
     summary="The tokens of a text",
     response_model=None,
-    openapi_extra=body_of(request_schema(_TOKENIZE)),
+    openapi_extra=body_of(request_schema(TOKENIZE_FIELDS)),
 )
 async def tokenize(request: Request) -> Response:
     """Return ids; BOS and its like are added to a `prompt`, and elsewhere where that is asked."""
     body = await json_object(request)
-    found = read(_TOKENIZE, body)
+    found = read(TOKENIZE_FIELDS, body)
     options = found.options
     if "text" not in options:
         raise invalid("content", "content is missing", "missing_required_parameter")
@@ -97,11 +120,11 @@ async def tokenize(request: Request) -> Response:
     "/detokenize",
     summary="The text of tokens",
     response_model=None,
-    openapi_extra=body_of(request_schema(_DETOKENIZE, required=["tokens"])),
+    openapi_extra=body_of(request_schema(DETOKENIZE_FIELDS, required=["tokens"])),
 )
 async def detokenize(request: Request) -> Response:
     """Return the text, by the names that llama.cpp and vLLM have for it."""
-    found = read(_DETOKENIZE, await json_object(request))
+    found = read(DETOKENIZE_FIELDS, await json_object(request))
     if "tokens" not in found.options:
         raise invalid("tokens", "tokens is missing", "missing_required_parameter")
     tokens = checked("tokens", found.options["tokens"], list)
