@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import encoder_models
 import pytest
+import speech_models
+from test_c_speech import Samples, by_python, noise, wav
 
 import akunu
 from akunu.chat import ChatTemplate, encode_chat
@@ -34,12 +38,6 @@ NOT_WRAPPED = {
         "the reader of files",
     ),
     "akunu_embed_tokens": "Model.embed takes texts",
-    **dict.fromkeys(
-        ("akunu_transcribe_file", "akunu_transcribe", "akunu_open_transcription", "akunu_hear",
-         "akunu_finish_transcription", "akunu_cancel_transcription", "akunu_close_transcription",
-         "akunu_get_languages"),
-        "speech, which the package does not have yet",
-    ),
 }  # fmt: skip
 REFUSED = {"grammar", "json_schema", "regex"}
 """Settings that the C library itself refuses."""
@@ -103,7 +101,40 @@ def swift(tmp_path_factory: pytest.TempPathFactory) -> Swift:
     return tool
 
 
+def write_speech(folder: Path) -> None:
+    """Write a Whisper model, audio, and what the Python package hears in it with C's settings."""
+    spec = speech_models.SpeechSpec()
+    model = speech_models.write(folder / "model", spec, speech_models.random_tensors(spec))
+    samples = noise(15)
+    (folder / "speech.f32").write_bytes(samples.tobytes())
+    (folder / "speech.wav").write_bytes(wav(samples))
+    cases: dict[str, tuple[Samples, dict[str, Any]]] = {
+        "plain": (samples, {}),
+        "short": (samples[: 5 * 16_000], {}),
+        "options": (
+            samples,
+            {
+                "language": "de",
+                "task": "translate",
+                "temperature": (0.0, 0.5),
+                "best_of": 2,
+                "prompt": " so it was ",
+                "without_timestamps": True,
+                "condition_on_previous_text": False,
+                "seed": 11,
+            },
+        ),
+    }
+    names = ("id", "start", "end", "text", "tokens")
+    with akunu.load_whisper(model, threads=1, device="cpu") as known:
+        for name, (heard, options) in cases.items():
+            segments = by_python(known, heard, **options).segments
+            told = [{key: getattr(each, key) for key in names} for each in segments]
+            (folder / f"{name}.json").write_text(json.dumps(told), encoding="utf-8")
+
+
 def test_the_tests_of_the_package_pass(swift: Swift, tmp_path: Path) -> None:
+    write_speech(tmp_path)
     spec = encoder_models.EncoderSpec()
     model = tmp_path / "embeds.gguf"
     encoder_models.write_gguf(model, spec, encoder_models.random_tensors(spec))
@@ -111,7 +142,7 @@ def test_the_tests_of_the_package_pass(swift: Swift, tmp_path: Path) -> None:
     vocabularies = ":".join(map(str, sorted(folder.glob("*.gguf"))))
     done = swift.run(
         "test", "--skip-build", AKUNU_MODEL=str(EMBER), AKUNU_EMBEDDING_MODEL=str(model),
-        AKUNU_VOCABULARIES=vocabularies,
+        AKUNU_VOCABULARIES=vocabularies, AKUNU_SPEECH_FOLDER=str(tmp_path),
     )  # fmt: skip
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
@@ -145,17 +176,28 @@ def test_the_example_says_what_is_wrong(swift: Swift) -> None:
 
 
 def test_the_page_of_the_documentation_runs(swift: Swift, tmp_path: Path) -> None:
+    write_speech(tmp_path)
     page = (ROOT / "docs" / "swift.md").read_text()
-    program = page.split("```swift\n", 1)[1].split("```", 1)[0]
-    assert '"model.gguf"' in program
+    program = "\n".join(re.findall(r"^```swift\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    for name, path in (
+        ("model.gguf", EMBER),
+        ("whisper-tiny", tmp_path / "model"),
+        ("speech.wav", tmp_path / "speech.wav"),
+    ):
+        assert f'"{name}"' in program
+        program = program.replace(f'"{name}"', f'"{path}"')
     (tmp_path / "Package.swift").write_text(MANIFEST.format(package=PACKAGE))
     sources = tmp_path / "Sources" / "page"
     sources.mkdir(parents=True)
-    (sources / "main.swift").write_text(program.replace("model.gguf", str(EMBER)))
+    (sources / "main.swift").write_text(program)
     done = swift.run("run", "page", package=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     with akunu.load(EMBER) as model:
         assert model.generate("The sea is", max_tokens=32, temperature=0.0).text in done.stdout
+    with akunu.load_whisper(tmp_path / "model", threads=1, device="cpu") as known:
+        heard = by_python(known, noise(15), language="en").segments
+    assert heard
+    assert "".join(f"{each.start} {each.end} {each.text}\n" for each in heard) in done.stdout
 
 
 def test_every_function_is_wrapped_or_left_out_for_a_reason() -> None:
@@ -171,7 +213,13 @@ def test_every_status_and_every_setting_is_known() -> None:
     statuses = set(re.findall(r"\b(AKUNU_ERROR_\w+) =", types))
     # No room in a buffer is met by a larger one; INTERNAL is what is left.
     assert statuses - set(re.findall(r"AKUNU_ERROR_\w+", SOURCES)) == {"AKUNU_ERROR_INTERNAL"}
-    for name in ("load_options", "sampling", "generate_options", "chat_options"):
+    for name in (
+        "load_options",
+        "sampling",
+        "generate_options",
+        "chat_options",
+        "transcribe_options",
+    ):
         body = re.search(rf"typedef struct akunu_{name} {{(.*?)}} akunu_{name};", types, re.DOTALL)
         assert body
         without_comments = re.sub(r"/\*.*?\*/", "", body[1], flags=re.DOTALL)

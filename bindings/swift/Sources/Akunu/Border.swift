@@ -111,3 +111,8 @@ func waiting<Value: Sendable>(
   }
   return try result.get()
 }
+
+/// The text in an array of C's characters, which Swift has as a tuple.
+func text<Characters>(of characters: Characters) -> String {
+  withUnsafeBytes(of: characters) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+}

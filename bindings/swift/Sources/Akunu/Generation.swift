@@ -9,9 +9,18 @@ public struct Piece: Sendable, Hashable {
   public let text: String
 }
 
-/// Why a text ended.
+/// Why a text ended, or speech: `stop` where all of it was heard.
 public enum Finish: Sendable, Hashable {
   case stop, length, cancelled
+
+  init?(_ finish: akunu_finish) {
+    switch finish {
+    case AKUNU_FINISH_STOP: self = .stop
+    case AKUNU_FINISH_LENGTH: self = .length
+    case AKUNU_FINISH_CANCELLED: self = .cancelled
+    default: return nil
+    }
+  }
 }
 
 /// What a text took.
@@ -29,12 +38,7 @@ public struct GenerationStats: Sendable, Hashable {
   public let completionSeconds: Double
 
   init(_ stats: akunu_generation_stats) {
-    switch stats.finish {
-    case AKUNU_FINISH_STOP: finish = .stop
-    case AKUNU_FINISH_LENGTH: finish = .length
-    case AKUNU_FINISH_CANCELLED: finish = .cancelled
-    default: finish = nil
-    }
+    finish = Finish(stats.finish)
     promptTokens = Int(stats.prompt_tokens)
     cachedTokens = Int(stats.cached_tokens)
     completionTokens = Int(stats.completion_tokens)

@@ -167,8 +167,3 @@ public struct ModelInfo: Sendable, Hashable {
     expertsChosen = Int(info.n_experts_chosen)
   }
 }
-
-/// The text in an array of C's characters, which Swift has as a tuple.
-private func text<Characters>(of characters: Characters) -> String {
-  withUnsafeBytes(of: characters) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-}

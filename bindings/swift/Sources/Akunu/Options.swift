@@ -172,6 +172,55 @@ public struct ChatOptions: Sendable, Hashable {
   }
 }
 
+/// How speech is heard. Without changes: in the language that is detected, greedily, at higher temperatures where a
+/// window's text is unlikely or repeats itself.
+public struct TranscribeOptions: Sendable, Hashable {
+  public enum Task: String, Sendable {
+    case transcribe
+    /// Into English.
+    case translate
+  }
+  /// `"de"`; `nil`: detected in the first 30 seconds.
+  public var language: String?
+  public var task = Task.transcribe
+  /// Tried in order until a window's text is likely and does not repeat itself; 0 is greedy.
+  public var temperatures: [Float] = [0, 0.2, 0.4, 0.6, 0.8, 1]
+  /// Texts that are drawn at a temperature above 0.
+  public var bestOf = 5
+  /// As if it had been said before.
+  public var prompt: String?
+  /// Without them, a segment for each window.
+  public var timestamps = true
+  /// What was said in a window is the prompt of the next.
+  public var usesPreviousText = true
+  /// Of what is drawn.
+  public var seed: UInt64 = 0
+
+  public init(language: String? = nil) { self.language = language }
+
+  /// Throws what `call` would, before there is a thread.
+  func validate() throws(AkunuError) { try call { _ throws(AkunuError) in } }
+
+  func call<Value>(
+    _ body: (UnsafePointer<akunu_transcribe_options>) throws(AkunuError) -> Value
+  ) throws(AkunuError) -> Value {
+    // None, and zero, are "the default" in C, and would not be what was asked for.
+    guard !temperatures.isEmpty else { throw .argument("temperatures has none, expected one or more") }
+    var given = akunu_transcribe_options()
+    given.size = MemoryLayout<akunu_transcribe_options>.size
+    given.best_of = try positive(bestOf, "bestOf")
+    (given.no_timestamps, given.no_previous_text) = (!timestamps, !usesPreviousText)
+    given.seed = seed
+    return try withCStrings([language, task.rawValue, prompt]) { strings throws(AkunuError) in
+      (given.language, given.task, given.prompt) = (strings[0], strings[1], strings[2])
+      return try lend(temperatures) { lent throws(AkunuError) in
+        (given.temperatures, given.n_temperatures) = (lent, temperatures.count)
+        return try body(&given)
+      }
+    }
+  }
+}
+
 /// A number of 1 or more, or 0 for none: "the default" in C.
 private func positive(_ number: Int?, _ name: String) throws(AkunuError) -> UInt32 {
   guard let number else { return 0 }
