@@ -9,6 +9,7 @@ import pytest
 from cli_support import CHECKOUT
 
 import akunu
+from akunu._load_options import KV_TYPES
 from akunu.options import SamplingOptions
 
 PAGES = sorted(CHECKOUT.glob("docs/migrating/*.md"))
@@ -101,3 +102,10 @@ def test_routes_exist() -> None:
         for text in said(column):
             if text.startswith("/"):
                 assert f"{text}`" in pages, f"{text} in: {column}"
+
+
+def test_every_number_format_of_the_cache_is_named() -> None:
+    columns = [column for *_, column in ROWS if "--kv-type" in column or "kv_type=" in column]
+    assert len(columns) == 3
+    for column in columns:
+        assert all(name in column for name in KV_TYPES), column
