@@ -99,6 +99,19 @@ void write_qwen3(Messages messages, ChatWriter& out) {
   if (!out.options().thinking) out.own("<think>\n\n</think>\n\n");
 }
 
+// ---- QwQ: likewise; the last reply may keep its own ----
+
+void write_qwq(Messages messages, ChatWriter& out, bool keeps_last) {
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const auto& [role, text] = messages[i];
+    const bool keeps = role != ChatRole::assistant || (keeps_last && i + 1 == messages.size());
+    out.own("<|im_start|>").own(role_name(role)).own("\n");
+    out.given(keeps ? text : without_opening_lines(behind_last(text, "</think>")));
+    out.own("<|im_end|>\n");
+  }
+  if (out.options().generation_prompt) out.own("<|im_start|>assistant\n<think>\n");
+}
+
 // ---- SmolLM 3: the system message may say /think or /no_think ----
 
 std::string without(std::string text, std::string_view part) {
@@ -224,10 +237,43 @@ void write_llama2(Messages messages, ChatWriter& out) {
   }
 }
 
-// ---- OLMo 2: the last reply does not end its line ----
+// ---- Granite 4: an empty system message is none ----
 
-void write_olmo2(Messages messages, ChatWriter& out) {
-  out.own("{bos}");
+void write_granite4(Messages messages, ChatWriter& out, std::string_view default_system) {
+  const auto turn = [&](std::string_view role) {
+    return std::string("<|start_of_role|>").append(role).append("<|end_of_role|>");
+  };
+  constexpr std::string_view kEnd = "<|end_of_text|>\n";
+  std::string_view system;
+  if (is_system(messages)) {
+    system = messages[0].content;
+    messages = messages.subspan(1);
+  }
+  if (!system.empty())
+    out.own(turn("system")).given(system).own(kEnd);
+  else if (!default_system.empty())
+    out.own(turn("system")).own(default_system).own(kEnd);
+  for (const auto& [role, text] : messages) out.own(turn(role_name(role))).given(text).own(kEnd);
+  if (out.options().generation_prompt) out.own(turn("assistant"));
+}
+
+// ---- Phi-4-mini-reasoning: all system messages stand behind its own ----
+
+void write_phi4_mini_reasoning(Messages messages, ChatWriter& out) {
+  out.own("<|system|>Your name is Phi, an AI math expert developed by Microsoft.");
+  for (const auto& [role, text] : messages)
+    if (role == ChatRole::system) out.own(" ").given(text);
+  out.own("<|end|>");
+  for (const auto& [role, text] : messages)
+    if (role != ChatRole::system)
+      out.own("<|").own(role_name(role)).own("|>").given(text).own("<|end|>");
+  out.own(out.options().generation_prompt ? "<|assistant|>" : "{eos}");
+}
+
+// ---- Tulu 3 and OLMo 2: the last reply does not end its line ----
+
+void write_tulu(Messages messages, ChatWriter& out, std::string_view begin) {
+  out.own(begin);
   for (size_t i = 0; i < messages.size(); ++i) {
     const auto& [role, text] = messages[i];
     out.own("<|").own(role_name(role)).own("|>\n").given(text);
@@ -299,7 +345,20 @@ constexpr std::array kSpecialFormats = {
     SpecialFormat{
         "deepseek-r1", false,
         [](Messages m, ChatWriter& out) { write_deepseek(m, out, {false, false, kThinks}); }},
-    SpecialFormat{"olmo2", false, write_olmo2},
+    SpecialFormat{"tulu3", false, [](Messages m, ChatWriter& out) { write_tulu(m, out, ""); }},
+    SpecialFormat{"olmo2", false, [](Messages m, ChatWriter& out) { write_tulu(m, out, "{bos}"); }},
+    SpecialFormat{"qwq-first", false,
+                  [](Messages m, ChatWriter& out) { write_qwq(m, out, false); }},
+    SpecialFormat{"qwq", false, [](Messages m, ChatWriter& out) { write_qwq(m, out, true); }},
+    SpecialFormat{"granite4", false,
+                  [](Messages m, ChatWriter& out) { write_granite4(m, out, ""); }},
+    SpecialFormat{"granite4-nano", false,
+                  [](Messages m, ChatWriter& out) {
+                    write_granite4(m, out,
+                                   "You are a helpful assistant. Please ensure responses are "
+                                   "professional, accurate, and safe.");
+                  }},
+    SpecialFormat{"phi4-mini-reasoning", false, write_phi4_mini_reasoning},
     SpecialFormat{"llama2", false, write_llama2},
     SpecialFormat{"gpt-oss", false, write_harmony},
 };

@@ -15,9 +15,10 @@ constexpr Turn kChatmlSystem = {"<|im_start|>system\n", "<|im_end|>\n"};
 constexpr Turn kChatmlUser = {"<|im_start|>user\n", "<|im_end|>\n"};
 constexpr Turn kChatmlAssistant = {"<|im_start|>assistant\n", "<|im_end|>\n"};
 
-constexpr TurnFormat chatml(std::string_view name, std::string_view default_system) {
+constexpr TurnFormat chatml(std::string_view name, std::string_view default_system,
+                            std::string_view begin = "") {
   return {.name = name,
-          .begin = "",
+          .begin = begin,
           .default_system = default_system,
           .opening = Opening::turn,
           .takes_turns = false,
@@ -239,6 +240,11 @@ constexpr std::array kTurnFormats = {
     chatml("smollm2",
            "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging "
            "Face<|im_end|>\n"),
+    chatml(
+        "qwq-preview",
+        "<|im_start|>system\nYou are a helpful and harmless assistant. You are Qwen developed by "
+        "Alibaba. You should think step-by-step.<|im_end|>\n"),
+    chatml("hermes3", "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n", "{bos}"),
     llama3("llama3", ""),
     llama3("llama3-first", kLlama3Generation),  // as first published: opens the turn always
     gemma("gemma", "", Opening::refused),
@@ -249,6 +255,7 @@ constexpr std::array kTurnFormats = {
     mistral("mistral-v1", Opening::joins_first, {" [INST] ", " [/INST]"}, {" ", "{eos}"}),
     mistral("mistral-v3", Opening::joins_last, {"[INST] ", "[/INST]"},
             {" ", "{eos}", Content::trimmed}),
+    mistral("mixtral-8x22b", Opening::joins_last, {"[INST] ", "[/INST]"}, {" ", "{eos}"}),
     mistral("mistral-nemo", Opening::joins_last, {"[INST]", "[/INST]"}, {"", "{eos}"}),
     TurnFormat{.name = "mistral-v7",
                .begin = "{bos}",
@@ -275,6 +282,16 @@ constexpr std::array kTurnFormats = {
     mistral_small("mistral-small-3.2", kMistralSmall32System, true, Turn::Fate::written),
     phi3("phi3", Turn::Fate::written),
     phi3("phi3.5", Turn::Fate::left_out_where_empty),
+    TurnFormat{.name = "phi3-medium",
+               .begin = "",
+               .default_system = "",
+               .opening = Opening::turn,
+               .takes_turns = false,
+               .system = {"", "", Content::as_is, Turn::Fate::left_out},
+               .user = {"<|user|>\n", "<|end|>\n<|assistant|>\n"},
+               .assistant = {"", "<|end|>\n"},
+               .generation = "",
+               .otherwise = ""},
     TurnFormat{.name = "phi4",
                .begin = "",
                .default_system = "",
