@@ -163,6 +163,16 @@ def test_a_format_writes_what_its_template_writes(
             assert ids_of(library, handle, *given) == tokens, turns
 
 
+def test_every_known_template_has_a_format_and_the_page_names_it() -> None:
+    sources = "".join((ROOT / f"src/text/{n}_formats.cpp").read_text() for n in ("turn", "special"))
+    page = (ROOT / "docs" / "c.md").read_text()
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    for name in KNOWN.values():
+        assert f'"{name}"' in sources, name
+        assert name in named, name
+
+
 @pytest.mark.parametrize("name", ["Qwen-Qwen3-0.6B", "HuggingFaceTB-SmolLM3-3B"])
 def test_a_model_can_be_told_not_to_think(library: Library, opened: Any, name: str) -> None:
     source = (ROOT / f"tests/data/templates/{name}.jinja").read_text(encoding="utf-8")
