@@ -61,7 +61,8 @@ typedef struct akunu_load_options {
   const akunu_adapter* adapters; /* what texts may ask for, each name once */
   size_t n_adapters;
   const char* draft; /* a smaller model of the same vocabulary, for texts with `speculate` */
-  uint64_t gpu_memory; /* bytes of a GPU's own memory; 0: what is free. Other weights stay in the host's */
+  uint64_t
+      gpu_memory; /* bytes of a GPU's own memory; 0: what is free. Other weights stay in the host's */
 } akunu_load_options;
 
 typedef struct akunu_model_info {

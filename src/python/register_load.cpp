@@ -108,9 +108,8 @@ class NativeLoad {
 void register_load(py::module_& m) {
   py::class_<NativeLoad>(m, "NativeLoad")
       .def(py::init<const std::filesystem::path&, const std::string&, std::optional<uint32_t>,
-                    uint32_t, const std::string&, std::optional<uint64_t>,
-                    std::optional<uint64_t>, bool, uint32_t,
-                    const std::map<std::string, std::filesystem::path>&,
+                    uint32_t, const std::string&, std::optional<uint64_t>, std::optional<uint64_t>,
+                    bool, uint32_t, const std::map<std::string, std::filesystem::path>&,
                     const std::vector<std::pair<uint32_t, uint32_t>>&,
                     const std::optional<std::filesystem::path>&>(),
            py::arg("path"), py::kw_only(), py::arg("device"), py::arg("context"),

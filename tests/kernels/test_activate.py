@@ -1,4 +1,4 @@
-"""activate: silu, gelu_tanh, gelu, tanh, none and squared ReLU in every kind, over the whole range of floats."""
+"""activate: silu, gelu_tanh, gelu, tanh, none, squared ReLU in every kind, over all floats."""
 
 from __future__ import annotations
 
