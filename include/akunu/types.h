@@ -60,9 +60,8 @@ typedef struct akunu_load_options {
   bool no_prefix_cache;          /* texts that begin alike share nothing */
   const akunu_adapter* adapters; /* what texts may ask for, each name once */
   size_t n_adapters;
-  const char* draft; /* a smaller model of the same vocabulary, for texts with `speculate` */
-  uint64_t
-      gpu_memory; /* bytes of a GPU's own memory; 0: what is free. Other weights stay in the host's */
+  const char* draft;   /* a smaller model of the same vocabulary, for texts with `speculate` */
+  uint64_t gpu_memory; /* bytes of a GPU's own memory; 0: what is free */
 } akunu_load_options;
 
 typedef struct akunu_model_info {
