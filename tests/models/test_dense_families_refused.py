@@ -124,7 +124,7 @@ def test_a_directory_of_an_unknown_family_says_what_else_is_unknown(
     case = model_case("llama-32")
     weights = dict(case.weights)
     for layer in range(3):
-        weights[f"model.layers.{layer}.mixer.A_log.weight"] = np.zeros(8, np.float32)
+        weights[f"model.layers.{layer}.mixer.x_proj.weight"] = np.zeros(8, np.float32)
         for expert in range(12):  # which other families have
             name = f"model.layers.{layer}.mlp.experts.{expert}.up_proj.weight"
             weights[name] = np.zeros((4, 32), np.float32)
@@ -145,7 +145,7 @@ def test_a_directory_of_an_unknown_family_says_what_else_is_unknown(
     message = str(caught.value)
     assert 'model_type is "mamba9"; akunu has llama, mistral, ' in message
     assert message.endswith(
-        "; of its tensors akunu does not know model.layers.N.mixer.A_log.weight"
+        "; of its tensors akunu does not know model.layers.N.mixer.x_proj.weight"
         "; of its keys akunu does not know dt_rank, state_size"
     )
 

@@ -77,6 +77,8 @@ def model_keys(
         put(key, value)
     epsilon = "layer_norm_epsilon" if numbers["has_layer_norm"] else "layer_norm_rms_epsilon"
     put(f"attention.{epsilon}", numbers["norm_epsilon"])
+    if architecture == "nemotron_h":  # newer versions of llama.cpp ask for both
+        put("attention.layer_norm_epsilon", numbers["norm_epsilon"])
     if numbers["is_encoder"]:
         put("attention.causal", False)
         put("pooling_type", _pooling(directory, notes))
