@@ -1,6 +1,6 @@
 // The kernels that are no matmul and no attention: element-wise ones, norms, RoPE, and those at the
 // beginning and the end of a step. Each is in the file of its name in kernels/: embed.metal, elementwise.metal,
-// norm.metal, encoder.metal, experts.metal, adapter.metal, rope.metal, sample.metal, speech.metal, latent.metal, convolution.metal, scan.metal, streams.metal, logprobs.metal and
+// norm.metal, encoder.metal, experts.metal, adapter.metal, rope.metal, sample.metal, speech.metal, latent.metal, convolution.metal, scan.metal, delta_rule.metal, streams.metal, logprobs.metal and
 // advance.metal.
 #include <algorithm>
 #include <bit>
@@ -306,6 +306,19 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
         return Grid{.threadgroups = {divide_up(params.n_heads * params.head_dim, kHeadSimdgroups),
                                      s.n_spans, 1},
                     .threads = {kSimdWidth * kHeadSimdgroups, 1, 1}};
+      });
+    case Operation::gated_delta_rule:
+      if (request.cache != Format::f32) return std::nullopt;
+      return one_launch("gated_delta_rule", [](const Scope& s) {
+        const auto& params = s.get<GatedDeltaRuleParams>();
+        return Grid{
+            .threadgroups = {divide_up(params.n_value_heads * params.value_dim, kHeadSimdgroups),
+                             s.n_spans, 1},
+            .threads = {kSimdWidth * kHeadSimdgroups, 1, 1}};
+      });
+    case Operation::split_heads:
+      return per_number("split_heads", [](const Scope& s) {
+        return s.get<SplitHeadsParams>().n_heads * s.get<SplitHeadsParams>().head_dim;
       });
     case Operation::gated_norm:
       return one_launch("gated_norm", gated_norm_grid);

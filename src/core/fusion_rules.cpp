@@ -140,7 +140,7 @@ bool merge_norm_gated(std::span<const Node> nodes, Node& fused) {
   const Node& gated = nodes[1];
   const auto params = group.get<NormMatmulGroupParams>();
   const auto activation = gated.get<GatedActivationParams>();
-  if (activation.activation == kActivationGelu) return false;  // fused kernels have the others
+  if (activation.activation > kActivationGeluTanh) return false;  // fused kernels have no others
   if (!is_gate_and_up(group, params.n, activation)) return false;
   fused.operands[0] = group.operands[0];
   fused.operands[1] = group.operands[kGroupWeight];
@@ -157,7 +157,7 @@ bool merge_gated(std::span<const Node> nodes, Node& fused) {
   const Node& gated = nodes[1];
   const auto params = group.get<MatmulGroupParams>();
   const auto activation = gated.get<GatedActivationParams>();
-  if (activation.activation == kActivationGelu) return false;  // fused kernels have the others
+  if (activation.activation > kActivationGeluTanh) return false;  // fused kernels have no others
   if (!is_gate_and_up(group, params.n, activation)) return false;
   fused.operands[0] = group.operands[0];
   fused.operands[1] = group.operands[kGroupWeight];

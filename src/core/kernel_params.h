@@ -400,42 +400,6 @@ struct ShortConvolutionParams {
   uint32_t page_table_base;
 };
 
-// What a recurrent layer keeps of a text is one page of `page_numbers` floats, entry 0 of its page table
-// (core/arch.h, RecurrentState): its last `n_inputs` inputs from `first_input` on.
-struct StateConvolutionParams {
-  uint32_t dim;
-  uint32_t width;  // of the convolution, at least 2
-  uint32_t n_inputs;
-  uint32_t first_input;
-  uint32_t page_numbers;
-  uint32_t has_bias;
-  uint32_t page_table_stride;
-  uint32_t page_table_base;
-};
-
-// The states after the last `n_kept` positions, that after n positions at n % n_kept: each
-// [n_value_heads][key_dim][value_dim], `state_size` numbers.
-struct GatedDeltaRuleParams {
-  uint32_t n_key_heads;
-  uint32_t n_value_heads;  // a multiple of n_key_heads
-  uint32_t key_dim;
-  uint32_t value_dim;
-  uint32_t is_tiled;      // value head h has key head h % n_key_heads; else neighbours share one
-  uint32_t decay_is_log;  // the rate is -e^decay, else decay
-  uint32_t n_kept;
-  uint32_t state_size;
-  uint32_t page_numbers;
-  uint32_t page_table_stride;
-  uint32_t page_table_base;
-  uint32_t padding;
-};
-
-struct SplitHeadsParams {
-  uint32_t n_heads;
-  uint32_t head_dim;
-  uint32_t padding[2];
-};
-
 // The input, as large on average as a row that it is like, at a place of a row of the result.
 struct MatchRmsParams {
   uint32_t dim;
@@ -488,6 +452,25 @@ struct SelectiveScanParams {
   float time_max;
   uint32_t page_table_stride;
   uint32_t page_table_base;
+  uint32_t padding[2];
+};
+
+// The cache has the states of a sequence behind its last two rows in the page of position 0, float
+// [page][2][n_value_heads][value_dim][key_dim]: the state after n positions is at index n % 2.
+struct GatedDeltaRuleParams {
+  uint32_t n_key_heads;    // of queries, too
+  uint32_t n_value_heads;  // a multiple of n_key_heads
+  uint32_t key_dim;        // at most kMaxStateDim
+  uint32_t value_dim;
+  uint32_t is_tiled;  // value head h has key head h % n_key_heads; else neighbours share one
+  uint32_t page_table_stride;
+  uint32_t page_table_base;
+  uint32_t padding;
+};
+
+struct SplitHeadsParams {
+  uint32_t n_heads;
+  uint32_t head_dim;
   uint32_t padding[2];
 };
 

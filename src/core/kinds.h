@@ -58,6 +58,8 @@ enum class Operation : uint8_t {
   causal_convolution,
   selective_scan,
   gated_norm,
+  gated_delta_rule,
+  split_heads,
   // Fused; each equals its nodes in core/fusion_rules.cpp.
   matmul_group,
   matmul_add,

@@ -147,6 +147,14 @@ constexpr Operands<7> kSelectiveScan{{{"input", rows, in},
                                       {"out", rows, out}}};
 constexpr Operands<4> kGatedNorm{
     {{"input", rows, in}, {"gate", rows, in}, {"weight", vector, in}, {"out", activation, out}}};
+constexpr Operands<7> kGatedDeltaRule{{{"input", rows, in},
+                                       {"a", rows, in},
+                                       {"b", rows, in},
+                                       {"rate", vector, in},
+                                       {"bias", vector, in},
+                                       {"states", cache, inout},
+                                       {"out", rows, out}}};
+constexpr Operands<3> kSplitHeads{{{"input", rows, in}, {"out", rows, out}, {"rest", rows, out}}};
 constexpr Operands<3> kMatmulAdd{
     {{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};
 // What rotates heads and writes the cache.
@@ -259,6 +267,8 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"causal_convolution", kCausalConvolution, sizeof(CausalConvolutionParams)},
     {"selective_scan", kSelectiveScan, sizeof(SelectiveScanParams)},
     {"gated_norm", kGatedNorm, sizeof(GatedNormParams)},
+    {"gated_delta_rule", kGatedDeltaRule, sizeof(GatedDeltaRuleParams)},
+    {"split_heads", kSplitHeads, sizeof(SplitHeadsParams)},
     {"matmul_group", kMatmulGroup, sizeof(MatmulGroupParams)},
     {"matmul_add", kMatmulAdd, sizeof(MatmulParams)},
     {"rope_kv_write", kRopeKvWrite, sizeof(RopeKvWriteParams)},

@@ -65,6 +65,9 @@ bool describe_structs() {
                        page_table_stride, page_table_base);
   PYBIND11_NUMPY_DTYPE(SelectiveScanParams, n_heads, head_dim, state_dim, n_groups, time_stride,
                        time_first, time_min, time_max, page_table_stride, page_table_base);
+  PYBIND11_NUMPY_DTYPE(GatedDeltaRuleParams, n_key_heads, n_value_heads, key_dim, value_dim,
+                       is_tiled, page_table_stride, page_table_base);
+  PYBIND11_NUMPY_DTYPE(SplitHeadsParams, n_heads, head_dim);
   PYBIND11_NUMPY_DTYPE(GatedNormParams, dim, group, gate_stride, gate_first, epsilon);
   PYBIND11_NUMPY_DTYPE(LatentWriteParams, rank, n_pairs, style, epsilon, page_table_stride,
                        page_table_base);
@@ -203,6 +206,10 @@ py::object params_dtype(Operation operation) {
       return dtype_of<SelectiveScanParams>();
     case Operation::gated_norm:
       return dtype_of<GatedNormParams>();
+    case Operation::gated_delta_rule:
+      return dtype_of<GatedDeltaRuleParams>();
+    case Operation::split_heads:
+      return dtype_of<SplitHeadsParams>();
     case Operation::matmul_group:
       return dtype_of<MatmulGroupParams>();
     case Operation::rope_kv_write:

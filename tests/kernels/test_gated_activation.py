@@ -9,7 +9,11 @@ import pytest
 import reference as ref
 from harness import On, assert_same_bits, pack_params, plain_step, run
 
-ACTIVATIONS = [pytest.param(0, id="silu"), pytest.param(1, id="gelu_tanh")]
+ACTIVATIONS = [
+    pytest.param(0, id="silu"),
+    pytest.param(1, id="gelu_tanh"),
+    pytest.param(6, id="sigmoid"),
+]
 
 
 def activate(

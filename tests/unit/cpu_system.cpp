@@ -295,7 +295,8 @@ void test_every_level_has_kernels_of_its_own() {
       request.operation = static_cast<Operation>(i);
       if (request.operation == Operation::short_convolution ||
           request.operation == Operation::causal_convolution ||
-          request.operation == Operation::selective_scan)
+          request.operation == Operation::selective_scan ||
+          request.operation == Operation::gated_delta_rule)
         request.cache = Format::f32;
       const OperationInfo& operation = operation_info(request.operation);
       size_t n_weights = 0;

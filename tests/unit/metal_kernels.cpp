@@ -120,7 +120,8 @@ void test_the_table_names_what_is_there() {
             // What convolutions and scans keep is F32, whatever keys are.
             const bool keeps_floats = operation == Operation::short_convolution ||
                                       operation == Operation::causal_convolution ||
-                                      operation == Operation::selective_scan;
+                                      operation == Operation::selective_scan ||
+                                      operation == Operation::gated_delta_rule;
             if (keeps_floats && cache != Format::f32) {
               check(!kernel, "inputs of convolutions and states are in F32");
               continue;

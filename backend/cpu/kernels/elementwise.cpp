@@ -6,6 +6,10 @@
 // soft_cap: data = cap * tanh(data / cap)
 //                                      0 data: rows [rows, n]                   25 SoftCapParams
 // scale: data = data * factor          0 data: rows [rows, n]                   25 ScaleParams
+// split_heads: of each head, 2 head_dim numbers, one half is out's and the other rest's
+//                                      0 input: rows [rows, n_heads, 2, head_dim]
+//                                      1 out, 2 rest: rows [rows, n_heads, head_dim]
+//                                                                               25 SplitHeadsParams
 //   slices: one row; for soft_cap and scale kPiece numbers of a row, since rows of logits are long
 //   limit: latency; the row is in L2
 #include "cpu/isa/isa.h"
@@ -43,6 +47,20 @@ struct GatherHead {
     if (head_row == kNone) return;
     __builtin_memcpy(operand<float>(call, 1, head_row, params.dim),
                      operand<const float>(call, 0, r, params.dim), uint64_t{4} * params.dim);
+  }
+};
+
+template <class Isa>
+struct SplitHeads {
+  static void row(const Call& call, const SplitHeadsParams& params, uint64_t r, std::byte*) {
+    const uint64_t dim = params.head_dim, n = params.n_heads * dim;
+    const float* input = operand<const float>(call, 0, r, 2 * n);
+    float* out = operand<float>(call, 1, r, n);
+    float* rest = operand<float>(call, 2, r, n);
+    for (uint32_t head = 0; head < params.n_heads; ++head, input += 2 * dim) {
+      __builtin_memcpy(out + head * dim, input, sizeof(float) * dim);
+      __builtin_memcpy(rest + head * dim, input + dim, sizeof(float) * dim);
+    }
   }
 };
 
@@ -90,6 +108,7 @@ struct Scale {
 using AddRows = RowsKernel<ThisIsa, AddParams, Add<ThisIsa>>;
 using AddBiasRows = RowsKernel<ThisIsa, BiasParams, AddBias<ThisIsa>>;
 using GatherRows = RowsKernel<ThisIsa, GatherParams, GatherHead<ThisIsa>>;
+using SplitRows = RowsKernel<ThisIsa, SplitHeadsParams, SplitHeads<ThisIsa>>;
 using SoftCapPieces = InPieces<ThisIsa, SoftCapParams, SoftCap<ThisIsa>>;
 using ScalePieces = InPieces<ThisIsa, ScaleParams, Scale<ThisIsa>>;
 
@@ -97,6 +116,7 @@ constexpr KernelEntry kElementwiseEntries[] = {
     {{Operation::add}, {AddRows::slices, AddRows::run, nullptr}},
     {{Operation::add_bias}, {AddBiasRows::slices, AddBiasRows::run, nullptr}},
     {{Operation::gather_head}, {GatherRows::slices, GatherRows::run, nullptr}},
+    {{Operation::split_heads}, {SplitRows::slices, SplitRows::run, nullptr}},
     {{Operation::soft_cap}, {SoftCapPieces::slices, SoftCapPieces::run, nullptr}},
     {{Operation::scale}, {ScalePieces::slices, ScalePieces::run, nullptr}},
 };

@@ -28,6 +28,11 @@ static inline void with_plain_activation(uint32_t activation, const Use& use) {
     use([](Vector x) { return gelu<Isa>(x); });
   else if (activation == kActivationTanh)
     use([](Vector x) { return tanh<Isa>(x); });
+  else if (activation == kActivationSigmoid)
+    use([](Vector x) {
+      const auto one = Isa::broadcast(1.0f);
+      return Isa::divide(one, Isa::add(one, exp<Isa>(Isa::subtract(Isa::zero(), x))));
+    });
   else if (activation == kActivationNone)
     use([](Vector x) { return x; });
   else if (activation == kActivationReluSquared)

@@ -17,32 +17,12 @@
 #include "cpu/kernels/activation.h"
 #include "cpu/kernels/gate.h"
 #include "cpu/kernels/norm.h"
+#include "cpu/kernels/recurrent.h"
 #include "cpu/kernels/rows_kernel.h"
 #include "cpu/kernels/table.h"
 
 namespace akunu::cpu {
 namespace {
-
-constexpr uint32_t kStateRows = 16;  // rows of a state, a multiple of kTogether
-constexpr uint32_t kTogether = 4;
-
-template <class Isa>
-float first_lane(typename Isa::Vector v) {
-  float lane;
-  Isa::store(&lane, v, 1);
-  return lane;
-}
-
-// log(1 + e^x): 1 + e would lose the digits of a small e.
-template <class Isa>
-float softplus(float x) {
-  const auto e = exp<Isa>(Isa::subtract(Isa::zero(), Isa::absolute(Isa::broadcast(x))));
-  const auto small = log_near_one<Isa>(e);
-  const auto large = log<Isa>(Isa::add(e, Isa::broadcast(1.0f)));
-  const float rest = first_lane<Isa>(Isa::select_less(e, Isa::broadcast(0.375f), small, large));
-  // Written so that a NaN stays one.
-  return x < 0 ? rest : x + rest;
-}
 
 template <class Isa>
 struct SelectiveScan {
@@ -99,21 +79,21 @@ struct SelectiveScan {
       const uint32_t position = call.rows[r].position;
       const float* const before = position == 0 ? nullptr : states + position % 2 * half;
       float* const after = states + (position + 1) % 2 * half;
-      for (uint32_t i = 0; i < n; i += kTogether) {
+      for (uint32_t i = 0; i < n; i += kRowsTogether) {
         const uint64_t at = uint64_t{i} * params.state_dim;
         rows_of_state(before == nullptr ? nullptr : before + at, after + at, params.state_dim,
-                      n - i < kTogether ? n - i : kTogether, keep, time, b, c, x + place + i, skip,
-                      out + i);
+                      n - i < kRowsTogether ? n - i : kRowsTogether, keep, time, b, c,
+                      x + place + i, skip, out + i);
       }
     }
   }
 
-  // Up to kTogether rows of a state move on by one row of the text; none `before`: they are 0.
+  // Up to kRowsTogether rows of a state move on by one row of the text; none `before`: they are 0.
   static void rows_of_state(const float* before, float* after, uint32_t state_dim, uint32_t n,
                             float keep, float time, const float* b, const float* c, const float* x,
                             float skip, float* out) {
     using Vector = typename Isa::Vector;
-    Vector sums[kTogether] = {Isa::zero(), Isa::zero(), Isa::zero(), Isa::zero()};
+    Vector sums[kRowsTogether] = {Isa::zero(), Isa::zero(), Isa::zero(), Isa::zero()};
     const Vector kept = Isa::broadcast(keep);
     for (uint32_t j = 0; j < state_dim; j += Isa::kLanes) {
       const uint32_t lanes = state_dim - j;
@@ -127,7 +107,7 @@ struct SelectiveScan {
         sums[i] = Isa::multiply_add(made, read, sums[i]);
       }
     }
-    float of_rows[kTogether];
+    float of_rows[kRowsTogether];
     Isa::store_sums(of_rows, sums);
     for (uint32_t i = 0; i < n; ++i) out[i] = of_rows[i] + skip * x[i];
   }

@@ -28,6 +28,7 @@ bool find_kernel<ThisIsa>(const KernelKey& request, Kernel& kernel) {
       F::convolution(),
       F::streams(),
       F::scan(),
+      F::delta_rule(),
       F::sample(),
       F::logprobs(),
       F::advance(),

@@ -78,6 +78,7 @@ struct Families {
   static KernelList convolution();
   static KernelList streams();
   static KernelList scan();
+  static KernelList delta_rule();
   static KernelList sample();
   static KernelList logprobs();
   static KernelList advance();

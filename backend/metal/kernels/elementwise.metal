@@ -1,4 +1,4 @@
-// add, add_bias, gated_activation, gather_head, soft_cap, scale: a thread per number, neighbours side by side.
+// add, add_bias, gated_activation, gather_head, split_heads, soft_cap, scale: a thread per number, neighbours side by side.
 // Floor: the operands' bytes. The fused kernels do all of this in passing; these serve prompts and
 // what nothing fuses. Grid: (columns / 256, rows).
 #include "metal/kernels/common.h"
@@ -38,9 +38,10 @@
   const ulong i = row * params.n + position.x;
   const uint up_stride = params.up_stride != 0 ? params.up_stride : params.n;
   const float x = gate[i];
-  out[i] = (params.activation == kActivationSilu   ? silu(x)
-            : params.activation == kActivationGelu ? gelu(x)
-                                                   : gelu_tanh(x)) *
+  out[i] = (params.activation == kActivationSilu      ? silu(x)
+            : params.activation == kActivationGelu    ? gelu(x)
+            : params.activation == kActivationSigmoid ? sigmoid(x)
+                                                      : gelu_tanh(x)) *
            up[row * up_stride + params.up_first + position.x];
 }
 
@@ -59,8 +60,7 @@
 }
 
 // data = cap * tanh(data / cap)
-[[kernel]] void soft_cap(device float* data [[buffer(0)]],
-                         constant PassRange& pass [[buffer(23)]],
+[[kernel]] void soft_cap(device float* data [[buffer(0)]], constant PassRange& pass [[buffer(23)]],
                          constant SoftCapParams& params [[buffer(25)]],
                          uint3 position [[thread_position_in_grid]]) {
   if (position.x >= params.n) return;
@@ -75,4 +75,19 @@
   if (position.x >= params.n) return;
   const ulong i = ulong(pass.first_row + position.y) * params.n + position.x;
   data[i] = data[i] * params.factor;
+}
+
+// Of each head, 2 head_dim numbers, one half is out's and the other rest's.
+[[kernel]] void split_heads(device const float* input [[buffer(0)]],
+                            device float* out [[buffer(1)]], device float* rest [[buffer(2)]],
+                            constant PassRange& pass [[buffer(23)]],
+                            constant SplitHeadsParams& params [[buffer(25)]],
+                            uint3 position [[thread_position_in_grid]]) {
+  const uint dim = params.head_dim, n = params.n_heads * dim;
+  if (position.x >= n) return;
+  const ulong row = pass.first_row + position.y;
+  device const float* head =
+      input + row * 2 * n + ulong(position.x / dim) * 2 * dim + position.x % dim;
+  out[row * n + position.x] = head[0];
+  rest[row * n + position.x] = head[dim];
 }

@@ -99,6 +99,16 @@ inline float2 cos_sin_of(float angle) {
   return (quarter & 2u) != 0 ? -turned : turned;
 }
 
+// log(1 + e^x): 1 + e would lose the digits of a small e.
+inline float softplus(float x) {
+  const float e = exp_of(-abs(x));
+  const float rest = e < 0.375f ? log_near_one(e) : log_of(1.0f + e);
+  return x < 0.0f ? rest : x + rest;
+}
+
+// 1 / (1 + e^-x)
+inline float sigmoid(float x) { return 1.0f / (1.0f + exp_of(-x)); }
+
 // x / (1 + e^-x)
 inline float silu(float x) { return x / (1.0f + exp_of(-x)); }
 

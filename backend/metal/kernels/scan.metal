@@ -3,13 +3,6 @@
 #include "metal/kernels/common.h"
 #include "metal/kernels/functions.h"
 
-// log(1 + e^x): 1 + e would lose the digits of a small e.
-inline float softplus(float x) {
-  const float e = exp_of(-abs(x));
-  const float rest = e < 0.375f ? log_near_one(e) : log_of(1.0f + e);
-  return x < 0.0f ? rest : x + rest;
-}
-
 // A SIMD-group per row of a head's state, which its lanes hold, 32 apart, while the rows of a span go by.
 // Grid: (n_heads * head_dim / n_simdgroups, spans).
 [[kernel]] void selective_scan(

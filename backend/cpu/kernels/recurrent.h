@@ -1,0 +1,30 @@
+// What the kernels of recurrent layers share: how they cut a head's state, and functions of single numbers.
+#pragma once
+
+#include "cpu/kernels/math.h"
+
+namespace akunu::cpu {
+
+// Rows of a state that a slice moves on, a multiple of kRowsTogether: old and new ones stay in L1.
+constexpr uint32_t kStateRows = 16;
+constexpr uint32_t kRowsTogether = 4;
+
+template <class Isa>
+static inline float first_lane(typename Isa::Vector v) {
+  float lane;
+  Isa::store(&lane, v, 1);
+  return lane;
+}
+
+// log(1 + e^x): 1 + e would lose the digits of a small e.
+template <class Isa>
+static inline float softplus(float x) {
+  const auto e = exp<Isa>(Isa::subtract(Isa::zero(), Isa::absolute(Isa::broadcast(x))));
+  const auto small = log_near_one<Isa>(e);
+  const auto large = log<Isa>(Isa::add(e, Isa::broadcast(1.0f)));
+  const float rest = first_lane<Isa>(Isa::select_less(e, Isa::broadcast(0.375f), small, large));
+  // Written so that a NaN stays one.
+  return x < 0 ? rest : x + rest;
+}
+
+}  // namespace akunu::cpu
