@@ -76,7 +76,7 @@ def _table(errors: Errors) -> Iterator[str]:
         *("mistral3", "granite"),
         *("smollm3", "olmo2", "glm4", "ernie4_5", "seed_oss", "hunyuan-dense", "exaone4"),
         *("starcoder2", "command-r", "cohere2", "deepseek2", "minicpm3", "lfm2"),
-        *("granitehybrid", "nemotron_h"),
+        *("granitehybrid", "nemotron_h", "qwen35"),
         *("qwen2moe", "qwen3moe", "olmoe", "granitemoe", "glm4moe", "gpt-oss", "ernie4_5-moe"),
         *("hunyuan-moe", "deepseek"),
     )

@@ -13,9 +13,7 @@ constexpr uint32_t kCheckpoints = 2;
 
 CacheKind kind_of(const LayerDescriptor& layer) {
   if (layer.convolution) return InputCache{{layer.convolution->width}};
-  if (layer.state)
-    return StateCache{.n_checkpoints = kCheckpoints, .n_kept = RecurrentState::kKept};
-  if (layer.scan) return InputCache{{layer.scan->width}};
+  if (layer.state) return InputCache{{layer.state->width}};
   if (layer.window > 0) return WindowCache{layer.window};
   return FullCache{};
 }
@@ -45,7 +43,7 @@ void check_blocks(const ArchDescriptor& arch, Format format) {
   for (size_t i = 0; i < arch.layers.size(); ++i) {
     const LayerDescriptor& layer = arch.layers[i];
     // What they keep is F32 anyway, or nothing.
-    if (layer.mixer == Mixer::none || layer.convolution || layer.state || layer.scan) continue;
+    if (layer.mixer == Mixer::none || layer.convolution || layer.state) continue;
     const std::string who = "layer " + std::to_string(i);
     if (layer.latent)
       throw ArgumentError(wanted + who + " keeps latents, which are not kept so" + instead);
@@ -173,23 +171,22 @@ std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format) 
                  ? group
                  : groups.insert(group, {of, is_float ? Format::f32 : format, {}});
     };
-    const auto group = group_of(kind, layer.convolution || layer.state || layer.scan);
+    const auto group = group_of(kind, layer.convolution || layer.state);
     const uint32_t dim = layer.cached_dim();
     group->layers.push_back(
         {.layer = i,
          .n_heads = layer.n_cached_heads(),
          .key_bytes = row_bytes(format_of_keys(group->format), dim),
          .value_bytes = layer.caches_values() ? row_bytes(group->format, dim) : 0,
-         .n_positions = layer.state ? 1 : kPagePositions});
-    if (layer.scan)
+         .n_positions = kPagePositions});
+    if (layer.state)
       group_of(StateCache{.n_checkpoints = kCheckpoints, .n_kept = RecurrentState::kKept}, true)
-          ->layers.push_back(
-              {.layer = i,
-               .n_heads = layer.scan->n_heads,  // of two states, the last row's and the one before
-               .key_bytes = row_bytes(Format::f32,
-                                      uint64_t{2} * layer.scan->head_dim * layer.scan->state_dim),
-               .value_bytes = 0,
-               .n_positions = 1});
+          ->layers.push_back({.layer = i,
+                              .n_heads = layer.state->n_heads,
+                              .key_bytes = row_bytes(Format::f32, uint64_t{RecurrentState::kKept} *
+                                                                      layer.state->head_size),
+                              .value_bytes = 0,
+                              .n_positions = 1});
   }
   if (!arch.audio) return groups;
   GroupShape& cross =

@@ -32,13 +32,6 @@ void PagePool::release(uint32_t page) {
 
 namespace {
 
-// Whether a group has states that layers keep beside other things.
-bool is_beside(const ArchDescriptor& arch, const GroupShape& shape) {
-  return shape.has_states() && !shape.layers.empty() &&
-         shape.layers.front().layer < arch.layers.size() &&
-         arch.layers[shape.layers.front().layer].scan;
-}
-
 // Of the groups that are of this kind, the caches of their layers; empty where none is.
 template <class IsOfKind>
 std::vector<LayerCache> without_memory(std::span<const GroupShape> groups,
@@ -58,9 +51,8 @@ std::vector<LayerCache> without_memory(std::span<const GroupShape> groups,
 
 std::vector<LayerCache> layers_without_memory(const ArchDescriptor& arch,
                                               std::span<const GroupShape> groups) {
-  std::vector<LayerCache> layers = without_memory(groups, [&](const GroupShape& shape) {
-    return !shape.is_cross() && !is_beside(arch, shape);
-  });
+  std::vector<LayerCache> layers = without_memory(
+      groups, [](const GroupShape& shape) { return !shape.is_cross() && !shape.has_states(); });
   layers.resize(arch.layers.size());
   for (size_t i = 0; i < layers.size(); ++i)
     if (const std::optional<uint32_t> source = arch.layers[i].kv_from) layers[i] = layers[*source];
@@ -71,9 +63,8 @@ std::vector<LayerCache> cross_without_memory(std::span<const GroupShape> groups)
   return without_memory(groups, [](const GroupShape& shape) { return shape.is_cross(); });
 }
 
-std::vector<LayerCache> states_without_memory(const ArchDescriptor& arch,
-                                              std::span<const GroupShape> groups) {
-  return without_memory(groups, [&](const GroupShape& shape) { return is_beside(arch, shape); });
+std::vector<LayerCache> states_without_memory(std::span<const GroupShape> groups) {
+  return without_memory(groups, [](const GroupShape& shape) { return shape.has_states(); });
 }
 
 KvCache::KvCache(const std::shared_ptr<Device>& device, const ArchDescriptor& arch,
@@ -81,13 +72,13 @@ KvCache::KvCache(const std::shared_ptr<Device>& device, const ArchDescriptor& ar
     : device_(device),
       layers_(layers_without_memory(arch, groups)),
       cross_(cross_without_memory(groups)),
-      states_(states_without_memory(arch, groups)) {
+      states_(states_without_memory(groups)) {
   for (size_t group = 0; group < groups.size(); ++group) {
     groups_.push_back({groups[group], PagePool(n_pages[group])});
     for (const LayerShape& shape : groups[group].layers) {
-      LayerCache& layer = (groups[group].is_cross()         ? cross_
-                           : is_beside(arch, groups[group]) ? states_
-                                                            : layers_)[shape.layer];
+      LayerCache& layer = (groups[group].is_cross()     ? cross_
+                           : groups[group].has_states() ? states_
+                                                        : layers_)[shape.layer];
       for (Binding* binding : {&layer.keys, &layer.values}) {
         const bool is_value = binding == &layer.values;
         if (is_value && !shape.has_values()) continue;

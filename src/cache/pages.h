@@ -75,7 +75,7 @@ class KvCache {
   std::vector<LayerCache> states_;
   // Those of the layers of a group.
   const std::vector<LayerCache>& layers_of(const GroupShape& shape) const {
-    return shape.is_cross() ? cross_ : shape.has_states() && !states_.empty() ? states_ : layers_;
+    return shape.is_cross() ? cross_ : shape.has_states() ? states_ : layers_;
   }
   std::vector<CacheGroup> groups_;
 };
@@ -84,7 +84,6 @@ class KvCache {
 std::vector<LayerCache> layers_without_memory(const ArchDescriptor& arch,
                                               std::span<const GroupShape> groups);
 std::vector<LayerCache> cross_without_memory(std::span<const GroupShape> groups);
-std::vector<LayerCache> states_without_memory(const ArchDescriptor& arch,
-                                              std::span<const GroupShape> groups);
+std::vector<LayerCache> states_without_memory(std::span<const GroupShape> groups);
 
 }  // namespace akunu

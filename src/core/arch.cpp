@@ -95,6 +95,51 @@ ArchDescriptor lfm2(const ModelConfig& config) {
   return arch;
 }
 
+// Layers with the gated delta rule instead of attention, whose own attention has gates.
+void give_delta_rules(ArchDescriptor& arch, const ModelConfig& config) {
+  constexpr uint32_t kMostWidth = 64;
+  const DeltaRule& rule = config.delta_rule;
+  const auto text = [](uint64_t number) { return std::to_string(number); };
+  for (size_t i = 0; i < arch.layers.size(); ++i) {
+    LayerDescriptor& layer = arch.layers[i];
+    layer.output_gate = !config.layers[i].recurs;
+    if (!config.layers[i].recurs) continue;
+    layer.mixer = Mixer::delta_rule;
+    layer.rope_style = RopeStyle::none;
+    layer.head_norms = false;
+    layer.delta_rule = rule;
+    for (const uint32_t number :
+         {rule.n_key_heads, rule.n_value_heads, rule.key_dim, rule.value_dim})
+      require(number, "number or length of heads of the delta rule", config);
+    if (rule.n_value_heads % rule.n_key_heads != 0)
+      throw ModelFormatError(text(rule.n_value_heads) + " heads of values cannot share " +
+                             text(rule.n_key_heads) + " heads of keys evenly");
+    if (rule.key_dim > kMaxStateDim)
+      throw UnsupportedModelError("keys of the delta rule have " + text(rule.key_dim) +
+                                  " numbers; akunu has 1 to " + text(kMaxStateDim));
+    if (rule.width < 2 || rule.width > kMostWidth)
+      throw ModelFormatError("the convolution before the delta rule is over " + text(rule.width) +
+                             " rows; it must be 2 to " + text(kMostWidth));
+    constexpr uint64_t kMost = 1u << 28;  // numbers of a row have 32 bits in the kernels
+    if (uint64_t{rule.n_key_heads} * rule.key_dim >= kMost ||
+        uint64_t{rule.n_value_heads} * rule.value_dim >= kMost)
+      throw ModelFormatError(text(rule.n_value_heads) + " heads of the delta rule, of " +
+                             text(rule.value_dim) + " numbers, are beyond what any model has");
+    layer.state = RecurrentState{.n_heads = rule.n_value_heads,
+                                 .head_size = rule.key_dim * rule.value_dim,
+                                 .convolved = rule.convolved(),
+                                 .width = rule.width};
+  }
+}
+
+// Qwen3.5 (2026): qwen3 with gates on what attention makes, three of four layers having the gated delta
+// rule instead. Its norms multiply by 1 + w; whoever makes the file adds the 1.
+ArchDescriptor qwen35(const ModelConfig& config) {
+  ArchDescriptor arch = qwen3(config);
+  give_delta_rules(arch, config);
+  return arch;
+}
+
 // Phi-3 (2024): Q, K and V in one matrix, gate and up in another; the names say how they are cut.
 ArchDescriptor phi3(const ModelConfig& config) { return qwen2(config); }
 
@@ -283,6 +328,10 @@ void give_scans(ArchDescriptor& arch, const ModelConfig& config) {
         uint64_t{from.n_groups} * from.state_dim >= kMost)
       throw ModelFormatError(text(from.n_heads) + " heads of a scan, of " + text(from.head_dim) +
                              " numbers, are beyond what any model has");
+    layer.state = RecurrentState{.n_heads = from.n_heads,
+                                 .head_size = from.head_dim * from.state_dim,
+                                 .convolved = layer.scan->convolved_dim(),
+                                 .width = from.width};
     if (!(from.time_min >= 0 && from.time_max >= from.time_min))
       throw ModelFormatError("the limits of a scan's steps of time are " +
                              std::to_string(from.time_min) + " and " +
@@ -691,6 +740,7 @@ constexpr std::array kFamilies{
            {.attention_scale = true, .experts = true, .interleaves = true, .latent = true}},
     Family{"minicpm3", minicpm3, {.attention_scale = true, .latent = true}},
     Family{"lfm2", lfm2, {.convolves = true}},
+    Family{"qwen35", qwen35, {.recurs = true, .tiles_values = true}},
     Family{"qwen2moe", qwen2_moe, {.windows = true, .experts = true}},
     Family{"qwen3moe", qwen3_moe, {.windows = true, .experts = true}},
     Family{"olmoe", olmoe, {.experts = true}},
@@ -737,9 +787,10 @@ const Family* family_of(std::string_view architecture) {
 void check_layer(const LayerConfig& layer, const ModelConfig& config, const FamilyTraits& family,
                  bool rotates) {
   if (family.alternates && (layer.scans || layer.ffn_dim != 0)) return;
-  if (layer.convolves || (layer.scans && config.experts.dim == 0))
+  const bool is_recurrent = layer.scans || layer.recurs;
+  if (layer.convolves || (is_recurrent && config.experts.dim == 0))
     return require(layer.ffn_dim, "feed-forward length", config);
-  if (layer.scans) return;
+  if (is_recurrent) return;
   require(layer.n_heads, "number of heads", config);
   require(layer.n_kv_heads, "number of key/value heads", config);
   require(layer.head_dim, "head dimension", config);
@@ -862,8 +913,8 @@ ArchDescriptor describe(const ModelConfig& config) {
           "layers that share keys and values are not supported where texts are embedded");
     if (arch.embeds && layer.convolution)
       throw UnsupportedModelError("short convolutions are not supported where texts are embedded");
-    if (arch.embeds && layer.scan)
-      throw UnsupportedModelError("scans are not supported where texts are embedded");
+    if (arch.embeds && layer.state)
+      throw UnsupportedModelError("recurrent layers are not supported where texts are embedded");
     if (arch.embeds && layer.latent)
       throw UnsupportedModelError("latent attention is not supported where texts are embedded");
     if (arch.embeds && layer.attention_soft_cap > 0)

@@ -174,21 +174,15 @@ struct ShortConvolution {
   uint32_t width = 0;  // rows that a row sees, its own included
 };
 
-// What a recurrent layer keeps of a text: a state, which every row changes, and the inputs of a short
-// convolution in front of it. Of the state there are copies as it was after the last kKept positions, so
-// that the last rows may run again; what kept inputs there are lets the same rows read theirs.
+// What a recurrent layer keeps of a text: the inputs of the convolution in front of it, of each position,
+// and the states of its heads, which every row changes, as they were after the last kKept positions: so the
+// last row may run again.
 struct RecurrentState {
   static constexpr uint32_t kKept = 2;
-  uint32_t size = 0;       // numbers of the state, of all heads
+  uint32_t n_heads = 0;
+  uint32_t head_size = 0;  // numbers of the state of each
   uint32_t convolved = 0;  // numbers of a row that are convolved
   uint32_t width = 0;      // rows that the convolution sees, its own included
-
-  uint32_t n_inputs() const { return kKept + width - 2; }  // rows of inputs that are kept
-  // Numbers of all that is kept, a layer's page: float [kKept][size], then [n_inputs][convolved]. The
-  // state after n positions is at n % kKept, the inputs of position p at p % n_inputs.
-  uint64_t page_numbers() const {
-    return uint64_t{kKept} * size + uint64_t{n_inputs()} * convolved;
-  }
 };
 
 // Mamba-2 (Dao and Gu, 2024). A row is projected to a gate, to x, B and C, which go through a convolution
@@ -281,22 +275,19 @@ struct LayerDescriptor {
   bool has_branch = false;
   std::optional<Latent> latent;
   std::optional<ShortConvolution> convolution;  // where the mixer is one
-  std::optional<RecurrentState> state;          // where the mixer is recurrent
-  std::optional<DeltaRule> delta_rule;          // where it is that
   std::optional<Scan> scan;                     // likewise
+  std::optional<DeltaRule> delta_rule;          // likewise
+  std::optional<RecurrentState> state;          // of those two
 
-  // What the cache keeps of a position (of layers that scan, beside their states): so many heads, of so
+  // What the cache keeps of a position (of recurrent layers, beside their states): so many heads, of so
   // many numbers; and whether values lie beside the keys, or are part of them.
-  uint32_t n_cached_heads() const {
-    return latent || convolution || state || scan ? 1 : n_kv_heads;
-  }
+  uint32_t n_cached_heads() const { return latent || convolution || state ? 1 : n_kv_heads; }
   uint32_t cached_dim() const {
     if (convolution) return convolution->dim;
-    if (scan) return scan->convolved_dim();
-    if (state) return static_cast<uint32_t>(state->page_numbers());  // of a text
+    if (state) return state->convolved;
     return latent ? latent->rank + rope_dim : head_dim;
   }
-  bool caches_values() const { return !latent && !convolution && !state && !scan; }
+  bool caches_values() const { return !latent && !convolution && !state; }
   // Numbers that attention makes of a row.
   uint32_t attended_dim() const { return n_heads * (latent ? latent->value_dim : head_dim); }
   std::optional<Experts> experts;  // instead of one network of ffn_dim, or beside it
@@ -375,11 +366,12 @@ struct FamilyTraits {
   // Windowed layers have heads of another length than others, the last layers may read the keys and
   // values of earlier ones, and each may have an embedding of its own.
   bool layer_shapes = false;
-  bool convolves = false;   // layers may have a short convolution instead of attention
-  bool recurs = false;      // layers may have the gated delta rule instead
-  bool streams = false;     // the residual is several streams, gates may be cut
-  bool scans = false;       // or a scan
-  bool alternates = false;  // a layer is a mixer, or a feed-forward network
+  bool convolves = false;     // layers may have a short convolution instead of attention
+  bool recurs = false;        // layers may have the gated delta rule instead
+  bool tiles_values = false;  // whose value heads GGUF has in the order of DeltaRule::is_tiled
+  bool streams = false;       // the residual is several streams, gates may be cut
+  bool scans = false;         // or a scan
+  bool alternates = false;    // a layer is a mixer, or a feed-forward network
 };
 
 const FamilyTraits* find_family(std::string_view architecture);  // null: not here

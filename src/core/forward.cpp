@@ -13,6 +13,7 @@
 #include <bit>
 #include <cmath>
 
+#include "core/delta_rule_layer.h"
 #include "core/emitter.h"
 #include "core/error.h"
 #include "core/expert_layer.h"
@@ -302,6 +303,9 @@ class Builder : Emitter {
     } else if (layer.is.scan) {
       add_to_residual(layer, "scan output", scan(layer, *layer.is.scan), "attention_post_norm",
                       "attention_output_norm");
+    } else if (layer.is.delta_rule) {
+      add_to_residual(layer, "delta output", delta_rule(layer, *layer.is.delta_rule),
+                      "attention_post_norm", "attention_output_norm");
     } else if (layer.is.convolution) {
       add_to_residual(layer, "convolution output", convolution(layer, *layer.is.convolution),
                       "attention_post_norm", "attention_output_norm");
@@ -399,10 +403,16 @@ class Builder : Emitter {
     ValueId key = rows("key", kv_dim);
     ValueId value = rows("value", kv_dim);
 
-    std::vector<Part> parts{{"q", q_dim, query}};
+    // With a gate, each head's numbers of it lie behind those of its query.
+    const ValueId gated_query = is.output_gate ? rows("gated query", 2 * q_dim) : query;
+    std::vector<Part> parts{{"q", is.output_gate ? 2 * q_dim : q_dim, gated_query}};
     if (has_own) parts.push_back({"k", kv_dim, key});
     if (has_own && !is.values_are_keys) parts.push_back({"v", kv_dim, value});
     project_normed(layer, "attention norm", "attention_norm", "attention.", parts);
+    const ValueId gate = is.output_gate ? rows("attention gate", q_dim) : kNoValue;
+    if (is.output_gate)
+      emit(Operation::split_heads, layer.label + "q gate", {gated_query, query, gate},
+           SplitHeadsParams{is.n_heads, is.head_dim, {}});
     if (has_own && is.values_are_keys)
       emit(Operation::activate, layer.label + "v", {key, value},
            ActivateParams{kv_dim, kActivationNone, 0, 0});
@@ -429,7 +439,8 @@ class Builder : Emitter {
     const LayerCache& pools = memory_.layers[layer.index];
     const uint32_t width = hadamard_width(pools.format, is.head_dim);
     if (width > 0 && has_own) value = hadamard(layer, "v", value, kv_dim, width);
-    const ValueId out = width > 0 ? rows("attended rows", q_dim) : attended;
+    const bool is_plain = width == 0 && !is.output_gate;
+    const ValueId out = is_plain ? attended : rows("attended rows", q_dim);
     const std::string cache = "layer " + std::to_string(is.kv_from.value_or(layer.index)) + " ";
     const ValueId keys = bound(cache + "keys", pools.keys, format_of_keys(pools.format));
     const ValueId values = bound(cache + "values", pools.values, pools.format);
@@ -446,9 +457,15 @@ class Builder : Emitter {
            {query, keys, values, out, vector(sinks, is.n_heads)}, params);
     else
       emit(Operation::attention, layer.label + "attention", {query, keys, values, out}, params);
-    if (width > 0)  // the matrix is its own inverse
-      emit(Operation::hadamard, layer.label + "attended rotation", {out, attended},
+    ValueId ungated = out;
+    if (width > 0) {  // the matrix is its own inverse
+      ungated = is.output_gate ? rows("attended back", q_dim) : attended;
+      emit(Operation::hadamard, layer.label + "attended rotation", {out, ungated},
            HadamardParams{q_dim, width, {}});
+    }
+    if (is.output_gate)
+      emit(Operation::gated_activation, layer.label + "attention gate", {gate, ungated, attended},
+           GatedActivationParams{q_dim, kActivationSigmoid, 0, 0});
     return project(layer, "attention output", attended, "attention.output", q_dim);
   }
 
@@ -523,6 +540,35 @@ class Builder : Emitter {
                           .inputs_base = memory_.page_table_bases[inputs.group],
                           .states_base = memory_.page_table_bases[states.group]});
     return project(layer, "scan output", scanned, "scan.output", is.inner_dim());
+  }
+
+  // Likewise. A gate comes last, of the input, too.
+  ValueId delta_rule(const Layer& layer, const DeltaRule& is) {
+    const ValueId input = rows("delta input", is.convolved());
+    const ValueId gate = rows("delta gate", is.values());
+    const ValueId a = rows("delta a", is.n_value_heads), b = rows("delta b", is.n_value_heads);
+    const Part parts[] = {{"qkv", is.convolved(), input},
+                          {"gate", is.values(), gate},
+                          {"a", is.n_value_heads, a},
+                          {"b", is.n_value_heads, b}};
+    project_normed(layer, "delta norm", "attention_norm", "delta.", parts);
+    const LayerCache& inputs = memory_.layers[layer.index];
+    const LayerCache& states = memory_.states[layer.index];
+    const ValueId recalled =
+        emit_delta_rule(*this, {.is = is,
+                                .name = layer.name + "delta.",
+                                .label = layer.label,
+                                .input = input,
+                                .gate = gate,
+                                .a = a,
+                                .b = b,
+                                .norm_epsilon = arch_.norm_epsilon,
+                                .inputs = bound(layer.label + "inputs", inputs.keys, inputs.format),
+                                .states = bound(layer.label + "states", states.keys, states.format),
+                                .page_table_stride = memory_.page_table_stride,
+                                .inputs_base = memory_.page_table_bases[inputs.group],
+                                .states_base = memory_.page_table_bases[states.group]});
+    return project(layer, "delta output", recalled, "delta.output", is.values());
   }
 
   // Attention to what an encoder made.

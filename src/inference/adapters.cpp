@@ -66,12 +66,18 @@ std::map<std::string, Stack> stacks_of(std::span<const AdapterSource> sources,
 
 // Row `row` of `up` as the base model counts them, in the adapter's file.
 uint64_t row_in_file(const AdapterMatrices& matrices, uint64_t row) {
+  if (!matrices.rows.empty()) return matrices.rows[row];
   if (matrices.head_rows == HeadRows::as_they_are) return row;
   const uint64_t half = matrices.head_dim / 2, first = row / matrices.head_dim * matrices.head_dim,
                  i = row % matrices.head_dim;
   // Rows 2 i and 2 i + 1 of one are i and i + half of the other.
   return first + (matrices.head_rows == HeadRows::interleave ? i % 2 * half + i / 2
                                                              : i % half * 2 + i / half);
+}
+
+// Likewise number `i` of `down`, whose rows have k.
+uint64_t number_in_file(const AdapterMatrices& matrices, uint64_t i, uint64_t k) {
+  return matrices.columns.empty() ? i : i / k * k + matrices.columns[i % k];
 }
 
 // Number `i` of a matrix to place `to` of `out`, exactly.
@@ -96,7 +102,8 @@ std::vector<std::byte> lay_out(const Stack& stack) {
     parts.push_back({static_cast<uint32_t>(first), static_cast<uint32_t>(rank),
                      matrices == nullptr ? 0 : matrices->scale, 0});
     for (uint64_t i = 0; i < rank * stack.k; ++i)
-      copy_number(matrices->down, i, stack.format, bytes.data(), first * stack.k + i);
+      copy_number(matrices->down, number_in_file(*matrices, i, stack.k), stack.format, bytes.data(),
+                  first * stack.k + i);
     for (uint64_t row = 0; rank > 0 && row < stack.n; ++row) {
       const uint64_t from = row_in_file(*matrices, row) * rank;
       for (uint64_t j = 0; j < rank; ++j)

@@ -96,7 +96,7 @@ ForwardMemory memory_without_buffers(const ArchDescriptor& arch,
   ForwardMemory memory;
   memory.layers = layers_without_memory(arch, groups);
   memory.cross = cross_without_memory(groups);
-  memory.states = states_without_memory(arch, groups);
+  memory.states = states_without_memory(groups);
   memory.page_table_bases.assign(groups.size(), 0);
   return memory;
 }

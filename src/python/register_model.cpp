@@ -112,7 +112,7 @@ py::dict NativeModel::config() const {
   for (size_t i = 0; i < windows.size(); ++i) {
     const LayerDescriptor& layer = engine()->model->arch().layers[i];
     windows[i] = layer.convolution ? layer.convolution->width
-                 : layer.scan      ? layer.scan->width
+                 : layer.state     ? layer.state->width
                                    : layer.window;
   }
   result["windows"] = windows;

@@ -134,6 +134,13 @@ py::list layers_of(const std::vector<LayerDescriptor>& of) {
           py::arg("state_dim") = layer.scan->state_dim, py::arg("n_groups") = layer.scan->n_groups,
           py::arg("width") = layer.scan->width,
           py::arg("has_limits") = layer.scan->time_min > 0 || std::isfinite(layer.scan->time_max));
+    each["delta_rule"] = py::none();
+    if (layer.delta_rule)
+      each["delta_rule"] = py::dict(py::arg("n_key_heads") = layer.delta_rule->n_key_heads,
+                                    py::arg("n_value_heads") = layer.delta_rule->n_value_heads,
+                                    py::arg("key_dim") = layer.delta_rule->key_dim,
+                                    py::arg("value_dim") = layer.delta_rule->value_dim,
+                                    py::arg("width") = layer.delta_rule->width);
     each["rotates"] = layer.rope_style != RopeStyle::none;
     each["latent"] = py::none();
     if (layer.latent)

@@ -54,11 +54,18 @@ bool rotates(std::string_view target) {
 }
 
 bool is_projection(std::string_view target) {
-  for (const char* ending :
-       {".attention.q", ".attention.k", ".attention.v", ".attention.output", ".attention.q_a",
-        ".attention.q_b", ".attention.kv_a", ".ffn.gate", ".ffn.up", ".ffn.down", ".per_layer.gate",
-        ".per_layer.output", ".convolution.in", ".convolution.output", ".branch.left",
-        ".branch.right", ".scan.in", ".scan.output"})
+  for (const char* ending : {".attention.q",    ".attention.k",
+                             ".attention.v",    ".attention.output",
+                             ".attention.q_a",  ".attention.q_b",
+                             ".attention.kv_a", ".ffn.gate",
+                             ".ffn.up",         ".ffn.down",
+                             ".per_layer.gate", ".per_layer.output",
+                             ".convolution.in", ".convolution.output",
+                             ".branch.left",    ".branch.right",
+                             ".scan.in",        ".scan.output",
+                             ".delta.qkv",      ".delta.gate",
+                             ".delta.a",        ".delta.b",
+                             ".delta.output"})
     if (target.ends_with(ending)) return true;
   return false;
 }
@@ -93,6 +100,7 @@ class AdapterReader {
     // The rows lie as in a GGUF file of the base.
     ModelConfig of_gguf = config_;
     of_gguf.rope_style.reset();
+    tiles_values_ = find_family(config_.architecture)->tiles_values;
     add_pairs(pairs, gguf_names(of_gguf.architecture), describe(of_gguf).row_style, scale_of,
               [](const std::string& name) { return name; });
     return std::move(source_);
@@ -182,11 +190,34 @@ class AdapterReader {
     if (rotates(matrices.target) && config_.latent_rank == 0 && rows_as_adapted != arch_.row_style)
       matrices.head_rows =
           arch_.row_style == RopeStyle::halves ? HeadRows::halve : HeadRows::interleave;
+    if (layer->recurs && tiles_values_ != config_.delta_rule.is_tiled) order_values(matrices);
     if (std::ranges::find(source_.matrices, matrices.target, &AdapterMatrices::target) !=
         source_.matrices.end())
       throw ModelFormatError(up.label() + " is for " + matrices.target +
                              ", which the adapter has under another name too");
     source_.matrices.push_back(std::move(matrices));
+  }
+
+  // The base's value heads lie in another order than the adapter's: see DeltaRule::is_tiled.
+  void order_values(AdapterMatrices& matrices) const {
+    const DeltaRule& rule = config_.delta_rule;
+    const std::string_view target = matrices.target;
+    const bool is_of_output = target.ends_with(".delta.output");
+    const bool is_of_heads = target.ends_with(".delta.a") || target.ends_with(".delta.b");
+    const uint32_t first = target.ends_with(".delta.qkv") ? 2 * rule.keys() : 0;
+    const uint32_t length = is_of_heads ? 1 : rule.value_dim;
+    std::vector<uint32_t>& order = is_of_output ? matrices.columns : matrices.rows;
+    const uint32_t n = first + rule.n_value_heads * length;
+    if (n != (is_of_output ? matrices.down.k() : matrices.up.rows()))
+      return;  // refused by its shape
+    const uint32_t per_key = rule.n_value_heads / rule.n_key_heads;
+    for (uint32_t i = 0; i < first; ++i) order.push_back(i);
+    for (uint32_t head = 0; head < rule.n_value_heads; ++head) {
+      const uint32_t from = rule.is_tiled
+                                ? head % rule.n_key_heads * per_key + head / rule.n_key_heads
+                                : head % per_key * rule.n_key_heads + head / per_key;
+      for (uint32_t i = 0; i < length; ++i) order.push_back(first + from * length + i);
+    }
   }
 
   [[noreturn]] static void refuse_target(const SourceTensor& tensor, const std::string& name) {
@@ -197,6 +228,7 @@ class AdapterReader {
 
   const ModelConfig& config_;
   const ArchDescriptor& arch_;
+  bool tiles_values_ = false;  // as DeltaRule::is_tiled, of the adapter
   AdapterSource source_;
 };
 

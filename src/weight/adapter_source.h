@@ -34,6 +34,9 @@ struct AdapterMatrices {
   float scale = 1;
   HeadRows head_rows = HeadRows::as_they_are;
   uint32_t head_dim = 0;
+  // Where the base has value heads of a delta rule in another order: which row of `up` is each of the
+  // base's, and which column of `down`. Empty: the same.
+  std::vector<uint32_t> rows = {}, columns = {};
 
   uint64_t rank() const { return down.rows(); }
 };

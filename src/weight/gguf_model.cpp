@@ -36,6 +36,8 @@ class Reader {
     config.dim = required("embedding_length");
     config.context_length = context_length(config.notes);
     if (family->experts) config.experts = experts();
+    if (family->recurs)
+      config.experts.n_layers_ahead = optional("nextn_predict_layers").value_or(0);
     config.layers = layers(*family);
     if (family->layer_shapes) read_layer_shapes(config);
     if (family->streams) read_streams(config);
@@ -60,6 +62,7 @@ class Reader {
     if (family->latent) read_latents(stretched, config);
     if (family->convolves) config.convolution_width = required("shortconv.l_cache");
     if (family->scans) read_scan(config.scan);
+    if (family->recurs) read_delta_rule(*family, config);
     if (family->query_growth) {
       config.query_growth = number("attention.temperature_scale").value_or(0.0f);
       config.query_growth_length = config.rope_original_context;
@@ -133,6 +136,27 @@ class Reader {
     const std::optional<double> value = file_.get_float(key(name));
     if (!value) return std::nullopt;
     return static_cast<float>(*value);
+  }
+
+  // Every so many layers one attends. Names are Mamba's: states are keys' lengths, groups their heads.
+  void read_delta_rule(const FamilyTraits& family, ModelConfig& config) const {
+    const uint32_t inner = required("ssm.inner_size");
+    DeltaRule& rule = config.delta_rule;
+    rule.n_key_heads = required("ssm.group_count");
+    rule.n_value_heads = required("ssm.time_step_rank");
+    rule.key_dim = required("ssm.state_size");
+    rule.width = required("ssm.conv_kernel");
+    if (rule.n_value_heads == 0 || inner % rule.n_value_heads != 0)
+      throw ModelFormatError(path() + ": " + key("ssm.inner_size") + " is " +
+                             std::to_string(inner) + ", which " +
+                             std::to_string(rule.n_value_heads) + " heads cannot share");
+    rule.value_dim = inner / rule.n_value_heads;
+    rule.is_tiled = family.tiles_values;
+    const uint32_t period = optional("full_attention_interval").value_or(4);
+    if (period == 0)
+      throw ModelFormatError(path() + ": " + key("full_attention_interval") + " is 0");
+    for (size_t i = 0; i < config.layers.size(); ++i)
+      config.layers[i].recurs = (i + 1) % period != 0;
   }
 
   // Mamba-2's; what is called the rank of the step of time is the number of heads.
@@ -255,7 +279,8 @@ class Reader {
   std::vector<LayerConfig> layers(const FamilyTraits& family) const {
     const uint32_t n_blocks = required("block_count");
     if (file_.tensors().empty()) return {};  // a vocabulary only
-    const uint32_t ahead = family.experts ? optional("nextn_predict_layers").value_or(0) : 0;
+    const bool may_have_ahead = family.experts || family.recurs;
+    const uint32_t ahead = may_have_ahead ? optional("nextn_predict_layers").value_or(0) : 0;
     if (ahead > n_blocks)
       throw ModelFormatError(path() + ": " + key("nextn_predict_layers") + " is " +
                              std::to_string(ahead) + ", and there are " + std::to_string(n_blocks) +

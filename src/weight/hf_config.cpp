@@ -20,6 +20,7 @@
 #include "core/error.h"
 #include "weight/config_object.h"
 #include "weight/hf_convolution_config.h"
+#include "weight/hf_delta_rule_config.h"
 #include "weight/hf_encoder_config.h"
 #include "weight/hf_expert_config.h"
 #include "weight/hf_families.h"
@@ -81,6 +82,7 @@ class HfConfigReader {
     if (!(model.norm_epsilon > 0)) config_.refuse_value(family_.epsilon_key, "it must be above 0");
     read_layers(model, n_layers);
     if (family_.convolves) read_hf_convolutions(config_, model);
+    if (family_.recurs) read_hf_delta_rules(config_, model);
     read_hf_experts(config_, family_.model_type, model);
     if (family_.alternates) read_hf_mixers(config_, model);
     if (family_.scans) {
@@ -312,7 +314,8 @@ class HfConfigReader {
         windowed.push_back(false);
         continue;
       }
-      if (item.text == "conv" && family_.convolves) {
+      if ((item.text == "conv" && family_.convolves) ||
+          (item.text == "linear_attention" && family_.recurs)) {
         windowed.push_back(false);
         continue;
       }

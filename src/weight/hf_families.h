@@ -53,6 +53,7 @@ struct HfFamily {
   bool has_streams = false;                  // Gemma 3n's
   bool scans = false;                        // Granite 4's keys of Mamba-2
   bool alternates = false;                   // Nemotron-H's keys of what each layer is
+  bool recurs = false;                       // Qwen3.5's of the delta rule
   bool names_factors = false;  // MiniCPM3's `scale_emb`, `scale_depth` and `dim_model_base`
   // Keys that begin so have no effect in this family.
   std::string_view without_effect = {};

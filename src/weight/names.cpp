@@ -154,11 +154,20 @@ constexpr std::array kGgufLayer{
     numbers("ssm_norm", "scan.norm"),
     same("ssm_out", "scan.output"),
 };
+// Of the delta rule, in architectures whose layers have it or attention; a tensor of those that have a rule
+// above, too, is this one.
+constexpr std::array kGgufDelta{
+    same("attn_qkv", "delta.qkv"),         same("attn_gate", "delta.gate"),
+    same("ssm_alpha", "delta.a"),          same("ssm_beta", "delta.b"),
+    numbers("ssm_conv1d", "delta.kernel"), same("ssm_dt", "delta.time"),
+    same("ssm_a", "delta.rate"),           same("ssm_norm", "delta.norm"),
+    same("ssm_out", "delta.output"),
+};
 constexpr std::array kGgufNorms{
     same("post_attention_norm", "attention_post_norm"),
     same("ffn_norm", "ffn_norm"),
 };
-// Seed-OSS, GLM-4.5 and gpt-oss call the norm before the feed-forward network as Hugging Face does.
+// Seed-OSS, GLM-4.5, gpt-oss and Qwen3.5 call the norm before the feed-forward network as Hugging Face does.
 constexpr std::array kGgufSeedNorms{same("post_attention_norm", "ffn_norm")};
 
 constexpr std::array kGgufLeftOut{
@@ -242,6 +251,16 @@ constexpr std::array kHfProjections{
     same("mixer.o_proj", "attention.output"),
     same("mixer.up_proj", "ffn.up"),
     same("mixer.down_proj", "ffn.down"),
+    // Qwen3.5's delta rule. The norm of what a head recalls multiplies by w.
+    same("linear_attn.in_proj_qkv", "delta.qkv"),
+    same("linear_attn.in_proj_z", "delta.gate"),
+    same("linear_attn.in_proj_a", "delta.a"),
+    same("linear_attn.in_proj_b", "delta.b"),
+    numbers("linear_attn.conv1d", "delta.kernel"),
+    same("linear_attn.dt", "delta.time"),
+    same("linear_attn.A_log", "delta.rate", Transform::minus_exp),
+    same("linear_attn.norm", "delta.norm"),
+    same("linear_attn.out_proj", "delta.output"),
 };
 
 // Experts. Those of directories that have a tensor for each were stacked before (hf_experts.h).
@@ -409,6 +428,7 @@ constexpr auto kHfGptOssLayer =
 
 constexpr auto kGgufUsualLayer = joined(kGgufLayer, kGgufNorms);
 constexpr auto kGgufSeedLayer = joined(kGgufLayer, kGgufSeedNorms);
+constexpr auto kGgufDeltaLayer = joined(kGgufDelta, kGgufSeedLayer);
 
 constexpr std::array kBertModel{
     same("embeddings.word_embeddings", "token_embedding"),
@@ -508,6 +528,7 @@ constexpr std::array kHfLeftOut{
     LeftOut{"model.embed_audio.*", kSounds},
     LeftOut{"model.multi_modal_projector.*", kImages},
     LeftOut{"image_newline", kImages},
+    LeftOut{"mtp.*", kWhyLayerBehind},
     LeftOut{"model.image_newline", kImages},
 };
 
@@ -662,9 +683,12 @@ const NameRule* find_rule(std::span<const NameRule> rules, std::string_view stem
 const NameRules& gguf_names(std::string_view architecture) {
   static constexpr NameRules kUsual{"blk.", kGgufModel, kGgufUsualLayer, kGgufLeftOut};
   static constexpr NameRules kSeed{"blk.", kGgufModel, kGgufSeedLayer, kGgufLeftOut};
+  static constexpr NameRules kDelta{"blk.", kGgufModel, kGgufDeltaLayer, kGgufLeftOut};
   static constexpr NameRules kLfm2{"blk.", kGgufLfm2Model, kGgufUsualLayer, kGgufLeftOut};
   if (architecture == "whisper") return whisper_gguf_names();
   if (architecture == "lfm2") return kLfm2;
+  if (const FamilyTraits* const family = find_family(architecture); family && family->recurs)
+    return kDelta;
   return architecture == "seed_oss" || architecture == "glm4moe" || architecture == "gpt-oss"
              ? kSeed
              : kUsual;
@@ -706,6 +730,7 @@ const NameRules& hf_names(HfNaming naming, bool classifies) {
     case HfNaming::mixers:
       return kMixers;
     case HfNaming::gemma:
+    case HfNaming::centred_norms:
       return kGemma;
     case HfNaming::later_gemma:
       return kLaterGemma;
@@ -759,6 +784,7 @@ std::string_view hf_embedding(HfNaming naming) {
     case HfNaming::usual:
     case HfNaming::shared_mlp:
     case HfNaming::gemma:
+    case HfNaming::centred_norms:
     case HfNaming::later_gemma:
     case HfNaming::gemma4:
     case HfNaming::gemma3n:

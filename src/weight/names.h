@@ -105,14 +105,15 @@ std::vector<std::pair<std::string, std::vector<std::string>>> gguf_joined_names(
 // Those of Hugging Face's directories, which MLX has too, without what stands before "layers." and
 // "embed_tokens" ("model.", "language_model.model.").
 enum class HfNaming : uint8_t {
-  usual,         // Llama's; Qwen's and Mistral's are the same
-  gemma,         // its norms multiply by 1 + w
-  later_gemma,   // Gemma 2 and 3: norms behind attention and the feed-forward network, too
-  gemma4,        // the same, whose norms multiply by w
-  gemma3n,       // Gemma 4's, with streams of the residual
-  norms_behind,  // OLMo 2 and EXAONE 4: only those
-  bert,          // "encoder.layer.", behind "bert." or nothing; RoBERTa's are the same
-  nomic_bert,    // of its authors' code
+  usual,          // Llama's; Qwen's and Mistral's are the same
+  gemma,          // its norms multiply by 1 + w
+  later_gemma,    // Gemma 2 and 3: norms behind attention and the feed-forward network, too
+  gemma4,         // the same, whose norms multiply by w
+  gemma3n,        // Gemma 4's, with streams of the residual
+  centred_norms,  // usual, but norms multiply by 1 + w
+  norms_behind,   // OLMo 2 and EXAONE 4: only those
+  bert,           // "encoder.layer.", behind "bert." or nothing; RoBERTa's are the same
+  nomic_bert,     // of its authors' code
   modern_bert,
   shared_mlp,  // Llama's, of Granite with experts and one for all rows
   mixers,      // Nemotron-H's, behind "backbone."

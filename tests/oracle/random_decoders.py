@@ -73,6 +73,27 @@ SCANS: dict[str, Any] = {
     "mamba_d_state": 48,
 }
 
+RECALLING: dict[str, Any] = {
+    "rms_norm_eps": 1e-6,  # in llama.cpp it is in the lengths of keys, too
+    **_WIDE,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 6,
+    "linear_key_head_dim": 32,
+    "linear_value_head_dim": 32,
+    "linear_conv_kernel_dim": 4,
+}
+
+
+def qwen35_rope(part: float, base: float = 10000.0) -> dict[str, Any]:
+    return {
+        "rope_type": "default",
+        "rope_theta": base,
+        "partial_rotary_factor": part,
+        "mrope_section": [3, 3, 2],
+        "mrope_interleaved": True,
+    }
+
+
 ALPHA: dict[str, Any] = {
     "rope_type": "dynamic",
     "alpha": 50.0,
@@ -445,6 +466,39 @@ FAMILIES: dict[str, Family] = {
             "layer_types": ["full_attention", "conv", "conv", "full_attention"],
             "tie_word_embeddings": False,
         },
+    ),
+    "qwen35": Family(
+        name="Qwen3_5",
+        config="Qwen3_5Text",
+        architecture="qwen35",
+        options={
+            **RECALLING,
+            "rms_norm_eps": 1e-3,  # of heads that recall little, numbers are not grown to any size
+            "layer_types": ["linear_attention", "full_attention"] * 2,
+            "rope_parameters": qwen35_rope(0.5),
+        },
+        changes={
+            "what rotates": {"rope_parameters": qwen35_rope(0.25)},
+            "base": {"rope_parameters": qwen35_rope(0.5, 20000.0)},
+            "epsilon": {"rms_norm_eps": 0.03},
+        },
+    ),
+    "qwen35-wide": Family(
+        name="Qwen3_5",
+        config="Qwen3_5Text",
+        architecture="qwen35",
+        options={
+            **RECALLING,
+            "rms_norm_eps": 1e-3,
+            "linear_num_value_heads": 2,
+            "linear_key_head_dim": 24,
+            "linear_value_head_dim": 48,
+            "linear_conv_kernel_dim": 3,
+            "layer_types": ["linear_attention"] * 3 + ["full_attention"],
+            "rope_parameters": qwen35_rope(0.25),
+            "tie_word_embeddings": True,
+        },
+        not_in_llama_cpp="its heads' keys and values have the same length",
     ),
     "deepseek2": Family(
         name="DeepseekV2",

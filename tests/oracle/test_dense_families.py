@@ -222,6 +222,11 @@ LINEAR = {
     "mixer.o_proj": ("attn_output",),
     "mixer.up_proj": ("ffn_up",),
     "mixer.down_proj": ("ffn_down",),
+    "linear_attn.in_proj_qkv": ("attn_qkv",),
+    "linear_attn.in_proj_z": ("attn_gate",),
+    "linear_attn.in_proj_a": ("ssm_alpha",),
+    "linear_attn.in_proj_b": ("ssm_beta",),
+    "linear_attn.out_proj": ("ssm_out",),
     "conv.out_proj": ("shortconv.out_proj",),
     "self_attn.kv_b_proj": (),  # absorbed: what transformers multiplies it with is never there
 }
@@ -241,6 +246,9 @@ def test_an_importance_matrix_is_of_the_inputs_of_every_matrix(case: Case) -> No
                 expected["per_layer_model_proj.weight"] = squares
                 return
             layer, kind = name.removeprefix("model.layers.").split(".", 1)
+            if kind == "linear_attn.out_proj":  # of heads that llama.cpp has in another order
+                n, dim = model.config.linear_num_key_heads, model.config.linear_value_head_dim
+                squares = squares.reshape(n, -1, dim).transpose(1, 0, 2).reshape(-1)
             for each in LINEAR[kind]:
                 expected[f"blk.{layer}.{each}.weight"] = squares
 

@@ -414,7 +414,7 @@ class Pair {
     return groups;
   }
   Binding state_of(uint32_t slot, uint32_t n) {
-    Binding at = (pages_.cross().empty() ? pages_.layers() : pages_.cross())[1].keys;
+    Binding at = (pages_.cross().empty() ? pages_.states() : pages_.cross())[1].keys;
     at.offset += (store_[slot].pages[1][0] * n_kept_ + n % n_kept_) * sizeof(float);
     return at;
   }

@@ -32,6 +32,8 @@ _TAPS: Final = 3
 _NUMBERS: Final = re.compile(r"streams\.(router|predict|correct)\.weight$")
 """Matrices of a few rows, which the engine takes as vectors."""
 _STREAMS: Final = {"altup_proj": "streams.in", "altup_unembd_proj": "streams.out"}
+_TILED: Final = frozenset({"qwen35", "qwen35moe"})
+"""Architectures of which llama.cpp has value heads in another order than directories."""
 _PER_LAYER: Final = "per_layer_embedding.weight"
 _ORDER: Final = ("enc.conv", "enc.position_embd", "enc.blk.", "enc.", "", "blk.", "output")
 """How names begin, in the order of a pass; "": the embeddings."""
@@ -48,10 +50,12 @@ class DirectoryTensor:
         head: tuple[int, int] | None,
         width: int | None = None,
         name: str | None = None,
+        order: tuple[int, NDArray[np.int64]] | None = None,
     ) -> None:
         """Take a tensor; `head`: numbers of one and how many of them rotate, to be interleaved.
 
         `width`: numbers of a row, of a matrix that is a vector in the engine. `name`: in the file.
+        `order`: of its rows (0) or columns (1), which of its own comes where.
         """
         self.name = native.gguf_name if name is None else name
         self.shape = native.shape
@@ -63,6 +67,7 @@ class DirectoryTensor:
         self.quantised_as: str | None = None
         self._native = native
         self._head = head
+        self._order = order
         if native.mlx is not None:
             self._stored = native.mlx[2]
             self.quantised_as = f"MLX's groups of {native.mlx[1]} at {native.mlx[0]} bits"
@@ -77,7 +82,7 @@ class DirectoryTensor:
     @property
     def data(self) -> NDArray[np.uint8]:
         """Its bytes in `type_name`."""
-        data = self._interleaved(self._plain())
+        data = self._ordered(self._interleaved(self._plain()))
         native = self._native
         if self.type_name == self._stored and not (native.adds_one or native.is_logarithm):
             return data
@@ -97,6 +102,14 @@ class DirectoryTensor:
     def _matrix(self) -> tuple[int, int]:
         rows, k = self.shape
         return rows, k
+
+    def _ordered(self, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Put rows or columns into the order of the file."""
+        if self._order is None:
+            return data
+        axis, order = self._order
+        lengths = (self.shape[0], order.size) if axis == 1 else (order.size,)
+        return data.reshape(*lengths, -1).take(order, axis).reshape(-1)
 
     def _interleaved(self, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Put the rows that rotate with each other beside each other, as GGUF's llama has them."""
@@ -286,8 +299,11 @@ class DirectorySource:
             n = next(layer["experts"]["n"] for layer in layers if layer["experts"] is not None)
             tensor.shape = (n, tensor.shape[0] // n)
             return tensor
-        if (columns := _columns(native.name, numbers["described"]["layers"])) is not None:
-            return DirectoryTensor(native, None, columns)
+        layers = numbers["described"]["layers"]
+        order = _values_order(native.name, layers) if _tiles_values(numbers) else None
+        columns = _columns(native.name, layers)
+        if columns is not None or order is not None:
+            return DirectoryTensor(native, None, columns, order=order)
         if (kind := _NUMBERS.search(native.name)) is not None:
             width = numbers["dim"] if kind[1] == "router" else numbers["n_streams"]
             return DirectoryTensor(native, None, width)
@@ -297,13 +313,34 @@ class DirectorySource:
         return DirectoryTensor(native, None)
 
 
+def _tiles_values(numbers: dict[str, Any]) -> bool:
+    """Whether llama.cpp has value heads in an order in which key heads repeat as a whole."""
+    return numbers["architecture"] in _TILED
+
+
+def _values_order(
+    name: str, layers: Sequence[dict[str, Any]]
+) -> tuple[int, NDArray[np.int64]] | None:
+    """Return the axis along which a tensor has value heads, and their order in such a file."""
+    layer = re.match(r"layers\.(\d+)\.delta\.([a-z]+)\.", name)
+    rule = None if layer is None else layers[int(layer[1])]["delta_rule"]
+    if layer is None or rule is None or layer[2] == "norm":
+        return None
+    n_keys, n_values = rule["n_key_heads"], rule["n_value_heads"]
+    length = 1 if layer[2] in ("a", "b", "time", "rate") else rule["value_dim"]
+    first = 2 * n_keys * rule["key_dim"] if layer[2] in ("qkv", "kernel") else 0
+    values = np.arange(n_values * length).reshape(n_keys, -1, length).transpose(1, 0, 2).reshape(-1)
+    order = np.concatenate([np.arange(first), first + values])
+    return (1 if layer[2] == "output" else 0), order
+
+
 def _columns(name: str, layers: Sequence[dict[str, Any]]) -> int | None:
     """Return the columns of a matrix of GGUF that is a vector in the engine; None: it is none."""
     layer = re.match(r"layers\.(\d+)\.", name)
     if layer is None:
         return None
     described = layers[int(layer[1])]
-    scan = described["scan"]
+    scan, rule = described["scan"], described["delta_rule"]
     columns: dict[str, int] = {"convolution.kernel.weight": described["convolution_width"]}
     if scan is not None:
         columns |= {
@@ -312,6 +349,8 @@ def _columns(name: str, layers: Sequence[dict[str, Any]]) -> int | None:
             "scan.skip.weight": 1,
             "scan.norm.weight": scan["inner_dim"] // scan["n_groups"],
         }
+    if rule is not None:
+        columns["delta.kernel.weight"] = rule["width"]
     return columns.get(name[layer.end() :])
 
 

@@ -27,6 +27,8 @@ _ALWAYS_WITH_EXPERTS: Final = frozenset({"deepseek2", "deepseek"})
 """Architectures of which llama.cpp asks for numbers of experts, where all layers are dense too."""
 _FACTORS_UNSAID: Final = frozenset({"minicpm3"})
 """Architectures whose factors on embeddings, residual and logits no key says."""
+_POSITION_SECTIONS: Final = (11, 11, 10)
+"""Pairs of a head that rotate by each of three positions, which are the same for text."""
 _SAME: Final = 1e-6
 """Relative: what is nearer is the same number, rounded."""
 
@@ -68,7 +70,7 @@ def model_keys(
     put("attention.head_count_kv", _of_layers(layers, "n_kv_heads"))
     if width := max(layer["convolution_width"] for layer in layers):
         put("shortconv.l_cache", width)
-    for key, value in _scans(layers).items():
+    for key, value in (_scans(layers) | _delta_rules(layers, config)).items():
         put(key, value)
     put("attention.key_length", layers[0]["head_dim"])
     put("attention.value_length", layers[0]["head_dim"])
@@ -295,6 +297,31 @@ def _scans(layers: list[dict[str, Any]]) -> dict[str, KeyValue]:
         "ssm.state_size": scan["state_dim"],
         "ssm.time_step_rank": scan["n_heads"],
         "ssm.group_count": scan["n_groups"],
+    }
+
+
+def _delta_rules(layers: list[dict[str, Any]], config: Mapping[str, Any]) -> dict[str, KeyValue]:
+    """Return what a file says of layers with the gated delta rule; nothing where none has it."""
+    recurs = [layer["delta_rule"] is not None for layer in layers]
+    if not any(recurs):
+        return {}
+    rule = layers[recurs.index(True)]["delta_rule"]
+    period = recurs.index(False) + 1 if False in recurs else len(layers) + 1
+    if recurs != [(i + 1) % period != 0 for i in range(len(layers))]:
+        raise UnsupportedModelError(
+            "config.json: layer_types does not repeat with its first full_attention, and GGUF has "
+            "no key for that; a directory can be used as it is"
+        )
+    text = config.get("text_config", config)
+    sections = (text.get("rope_parameters") or {}).get("mrope_section", _POSITION_SECTIONS)
+    return {
+        "ssm.conv_kernel": rule["width"],
+        "ssm.inner_size": rule["n_value_heads"] * rule["value_dim"],
+        "ssm.state_size": rule["key_dim"],
+        "ssm.time_step_rank": rule["n_value_heads"],
+        "ssm.group_count": rule["n_key_heads"],
+        "full_attention_interval": period,
+        "rope.dimension_sections": np.array([*sections, 0], np.int32),
     }
 
 

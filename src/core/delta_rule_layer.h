@@ -1,0 +1,25 @@
+// A layer with the gated delta rule: a convolution along the text, the recurrence of a state for each head, and
+// a norm of each head in front of a gate.
+#pragma once
+
+#include <string>
+
+#include "core/emitter.h"
+
+namespace akunu {
+
+struct DeltaRuleLayer {
+  const DeltaRule& is;
+  std::string name, label;  // how tensors ("layers.3.delta.") and commands ("layer 3 ") begin
+  ValueId input;            // [convolved]: queries, keys and values
+  ValueId gate;             // [values]
+  ValueId a, b;             // [n_value_heads]: how much of a state is kept, and how much is added
+  float norm_epsilon;
+  ValueId inputs, states;  // caches
+  uint32_t page_table_stride, inputs_base, states_base;
+};
+
+// Returns what the heads recall for a row, [values], in the kind that the projection of the output wants.
+ValueId emit_delta_rule(Emitter& emitter, const DeltaRuleLayer& layer);
+
+}  // namespace akunu

@@ -1,0 +1,13 @@
+// What a config.json says of layers that have the gated delta rule or attend (Qwen3.5).
+#pragma once
+
+#include "core/arch.h"
+#include "weight/config_object.h"
+
+namespace akunu {
+
+// Which of the model's layers recur, and with which heads. Throws UnsupportedModelError for what akunu does
+// not compute.
+void read_hf_delta_rules(ConfigObject& config, ModelConfig& model);
+
+}  // namespace akunu

@@ -1,0 +1,261 @@
+"""Models with the gated delta rule: what the cache keeps of them; nothing changes a text."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import dense_golden
+import gguf
+import numpy as np
+import pytest
+from dense_golden import TOKENS, VOCAB
+from engine import chunked, finished, start
+
+import akunu
+from akunu import SamplingOptions
+from akunu.errors import ModelFormatError, UnsupportedModelError
+from akunu.making.directory_source import DirectorySource
+from akunu.making.quantizing import Quantization, Wishes
+from akunu.making.recipes import RECIPES
+
+PAGE = 256
+# Of the golden model: two layers with states, of 2 heads of keys and 6 of values, 32 numbers each.
+LAYERS, KEYS, VALUES, HEAD_DIM = 2, 2, 6, 32
+CONVOLVED = (2 * KEYS + VALUES) * HEAD_DIM
+ATTENTION = 2 * 2 * 2 * 32  # keys and values of a position, in the two layers that attend
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return dense_golden.write(tmp_path / "model", dense_golden.load("qwen35"))
+
+
+def changed(folder: Path, **keys: Any) -> Path:
+    """The directory with other keys in its config.json; None leaves one out."""
+    path = folder / "config.json"
+    config = json.loads(path.read_text()) | keys
+    path.write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
+    return folder
+
+
+def test_the_cache_keeps_inputs_and_two_states_in_f32(folder: Path) -> None:
+    with akunu.load(folder, context=PAGE, kv_type="f16") as model:
+        kinds = {pages.kind: pages.free for pages in model.occupancy.cache}
+        assert kinds.keys() == {"inputs 4", "states", "full"}
+        assert model.memory["cache"] == (
+            kinds["inputs 4"] * PAGE * LAYERS * CONVOLVED * 4
+            + kinds["states"] * LAYERS * 2 * VALUES * HEAD_DIM * HEAD_DIM * 4
+            + kinds["full"] * PAGE * ATTENTION * 2
+        )
+
+
+def test_a_prompt_goes_on_from_one_that_ended(folder: Path) -> None:
+    with (
+        akunu.load(folder, context=768, prefix_cache=False) as cold,
+        akunu.load(folder, context=768) as warm,
+    ):
+        for n in (1, 2, 255, 256, 257, 300):
+            shared = TOKENS[:n]
+            finished(start(warm, shared, 5))
+            for tail in ([4, *TOKENS[40:70]], [5]):
+                prompt = [*shared, *tail]
+                generation = start(warm, prompt, 12)
+                assert finished(generation) == finished(start(cold, prompt, 12))
+                # Who goes on first takes the state along.
+                assert len(tail) == 1 or generation.cached_tokens >= n - 1
+
+
+def test_an_identical_prompt_computes_one_row(folder: Path) -> None:
+    with akunu.load(folder, context=768) as model:
+        first = finished(start(model, TOKENS, 12))
+        generation = start(model, TOKENS, 12)
+        assert finished(generation) == first
+        assert generation.cached_tokens == len(TOKENS) - 1
+
+
+def test_a_place_without_a_state_is_read_again(folder: Path) -> None:
+    with (
+        akunu.load(folder, context=768, prefix_cache=False) as cold,
+        akunu.load(folder, context=768) as warm,
+    ):
+        finished(start(warm, TOKENS[:300], 5))
+        prompt = [*TOKENS[:150], 7, *TOKENS[20:40]]
+        generation = start(warm, prompt, 12)
+        assert finished(generation) == finished(start(cold, prompt, 12))
+        assert generation.cached_tokens == 0
+
+
+@pytest.mark.parametrize("speculation", [1, 4])
+def test_refused_drafts_leave_nothing_behind(folder: Path, speculation: int) -> None:
+    phrase = TOKENS[:17]
+    bias = dict.fromkeys(range(6, VOCAB), -np.inf)
+    with akunu.load(folder, context=1024, threads=2) as model:
+
+        def text(seed: int, n: int) -> list[int]:
+            return finished(
+                model._native.start(
+                    np.array((phrase * 15)[:250], np.uint32),
+                    max_tokens=60,
+                    stop_ids=[],
+                    sampling=SamplingOptions(temperature=1.5, seed=seed).packed(seed=0),
+                    logit_bias=bias,
+                    logprobs=None,
+                    speculation=n,
+                )
+            )
+
+        for seed in range(4):
+            assert text(seed, speculation) == text(seed, 0)
+
+
+def test_a_grammar_leaves_the_text_as_it_is_alone(folder: Path) -> None:
+    """Masks may come late: then a row runs again."""
+    options: dict[str, Any] = {"max_tokens": 40, "grammar": 'root ::= ("a" | "b" | " ")*'}
+    with akunu.load(folder, context=512, threads=2) as model:
+        prompts = [TOKENS[:n] for n in (3, 40, 100)]
+        together = model.generate(prompts, **options)
+        for prompt, reply in zip(prompts, together, strict=True):
+            assert model.generate(prompt, **options).token_ids == reply.token_ids
+
+
+def test_sessions_go_on_and_step_back(folder: Path) -> None:
+    with akunu.load(folder, context=512) as model:
+        session = model.session()
+        session.append(TOKENS[:60])
+        first = session.generate(max_tokens=20).token_ids
+        whole = model.generate([*TOKENS[:60]], max_tokens=20).token_ids
+        assert first == whole
+        session.rewind(40)
+        session.append(TOKENS[100:130])
+        again = session.generate(max_tokens=20).token_ids
+        assert again == model.generate([*TOKENS[:40], *TOKENS[100:130]], max_tokens=20).token_ids
+
+
+def test_logits_on_every_device_are_those_of_pieces(folder: Path, device: str) -> None:
+    tokens = TOKENS[:40]
+    with akunu.load(folder, device=device, context=PAGE, kv_type="f32") as model:
+        whole = chunked(model, tokens, [32, 8], "prompt")
+        np.testing.assert_array_equal(chunked(model, tokens, [1, 2, 20, 17], "prompt"), whole)
+        steps = chunked(model, tokens, [1] * 40, "generated")
+        np.testing.assert_array_equal(chunked(model, tokens, [16, 16, 8], "generated"), steps)
+
+
+def test_texts_cannot_be_saved(folder: Path) -> None:
+    tokens = np.array(TOKENS[:20], np.uint32)
+    why = "a part of its cache is 'states'"
+    with (
+        akunu.load(folder, context=512) as model,
+        pytest.raises(UnsupportedModelError, match=why),
+    ):
+        model._native.save_positions(tokens)
+
+
+def converted(folder: Path) -> Path:
+    target = folder.parent / "made.gguf"
+    Quantization(DirectorySource(folder), Wishes(recipe=RECIPES["F32"])).write(target)
+    return target
+
+
+def test_layers_that_guess_ahead_are_left_out_of_a_directory(folder: Path, tmp_path: Path) -> None:
+    golden = dense_golden.load("qwen35")
+    more = {"mtp.fc.weight": [96, 192], "mtp.layers.0.input_layernorm.weight": [96]}
+    with_more = dataclasses.replace(golden, shapes=golden.shapes | more)
+    ahead = changed(dense_golden.write(tmp_path / "ahead", with_more), mtp_num_hidden_layers=1)
+    with akunu.load(folder) as model, akunu.load(ahead) as other:
+        np.testing.assert_array_equal(other.logits(TOKENS[:9]), model.logits(TOKENS[:9]))
+        note = next(note for note in other.notes if "mtp." in note)
+        assert "it guesses tokens further ahead" in note
+
+
+def with_a_layer_ahead(path: Path) -> Path:
+    """The file as llama.cpp's converter makes it of a checkpoint with tensors `mtp.*`."""
+    reader, target = gguf.GGUFReader(path), path.with_name("ahead.gguf")
+    writer = gguf.GGUFWriter(target, "qwen35")
+    for name, field in reader.fields.items():
+        if name.startswith("GGUF.") or name == "general.architecture":
+            continue
+        kind, *of = field.types
+        value = 1 + field.contents() if name == "qwen35.block_count" else field.contents()
+        writer.add_key_value(name, value, kind, of[-1] if of else None)
+    writer.add_uint32("qwen35.nextn_predict_layers", 1)
+    for tensor in reader.tensors:
+        writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+    writer.add_tensor("blk.4.nextn.eh_proj.weight", np.ones((96, 192), np.float32))
+    writer.add_tensor("blk.4.attn_norm.weight", np.ones(96, np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return target
+
+
+def test_layers_that_guess_ahead_are_left_out_of_a_file(folder: Path) -> None:
+    path = converted(folder)
+    with akunu.load(path) as model, akunu.load(with_a_layer_ahead(path)) as other:
+        np.testing.assert_array_equal(other.logits(TOKENS[:9]), model.logits(TOKENS[:9]))
+        note = next(note for note in other.notes if "blk.4.nextn" in note)
+        assert "it guesses tokens further ahead" in note
+
+
+def test_heads_of_a_file_are_in_llama_cpps_order(folder: Path) -> None:
+    """As `_LinearAttentionVReorderBase` of its converter has them: key heads repeat as a whole."""
+    written = {each.name: each for each in gguf.GGUFReader(converted(folder)).tensors}
+    for layer in (0, 2):
+        begin = f"model.layers.{layer}.linear_attn."
+        of = {
+            name: dense_golden.tensor_of(begin + name, (VALUES,)) for name in ("A_log", "dt_bias")
+        }
+        tiled = np.arange(VALUES).reshape(KEYS, -1).T.ravel()
+        found = written[f"blk.{layer}.ssm_dt.bias"].data
+        np.testing.assert_array_equal(found, of["dt_bias"][tiled])
+        found = written[f"blk.{layer}.ssm_a"].data
+        np.testing.assert_allclose(found, -np.exp(of["A_log"][tiled]), rtol=1e-6)
+
+
+def test_layers_in_another_order_are_not_converted(tmp_path: Path) -> None:
+    golden = dense_golden.load("qwen35")
+    kinds = ["full_attention", "linear_attention", "linear_attention", "full_attention"]
+    swapped = {"0": "1", "1": "0"}
+    shapes = {
+        re.sub(r"(?<=layers\.)[01]", lambda found: swapped[found[0]], name): shape
+        for name, shape in golden.shapes.items()
+    }
+    other = dataclasses.replace(
+        golden, shapes=shapes, config={**golden.config, "layer_types": kinds}
+    )
+    folder = dense_golden.write(tmp_path / "model", other)
+    with akunu.load(folder) as model:
+        assert np.isfinite(model.logits(TOKENS[:9])).all()
+    with pytest.raises(UnsupportedModelError, match="layer_types does not repeat"):
+        DirectorySource(folder)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "heads": ({"linear_num_key_heads": 4}, "6 heads of values cannot share 4 heads of keys evenly"),
+    "no heads": ({"linear_num_key_heads": 0}, "linear_num_key_heads is 0"),
+    "a state": ({"linear_key_head_dim": 257}, "keys of the delta rule have 257 numbers"),
+    "another state": ({"linear_key_head_dim": 16}, "layers.0.delta.qkv.weight is [320, 96]"),
+    "a width of one": (
+        {"linear_conv_kernel_dim": 1},
+        "the convolution before the delta rule is over 1 rows",
+    ),
+    "no gates": ({"attn_output_gate": False}, "config.json: attn_output_gate is false"),
+    "other states": ({"mamba_ssm_dtype": "bfloat16"}, 'mamba_ssm_dtype is "bfloat16"'),
+    "another kind": (
+        {"layer_types": ["linear_attention", "conv", "linear_attention", "full_attention"]},
+        'config.json: layer_types holds "conv"',
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_makes_no_sense_is_refused_by_name(folder: Path, case: str) -> None:
+    changes, message = REFUSED[case]
+    changed(folder, **changes)
+    with pytest.raises((ModelFormatError, UnsupportedModelError)) as refusal:
+        akunu.load(folder)
+    assert message in str(refusal.value)
