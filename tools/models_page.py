@@ -77,7 +77,8 @@ def _table(errors: Errors) -> Iterator[str]:
         *("smollm3", "olmo2", "glm4", "ernie4_5", "seed_oss", "hunyuan-dense", "exaone4"),
         *("starcoder2", "command-r", "cohere2", "deepseek2", "minicpm3", "lfm2"),
         *("granitehybrid", "nemotron_h", "qwen35"),
-        *("qwen2moe", "qwen3moe", "olmoe", "granitemoe", "glm4moe", "gpt-oss", "ernie4_5-moe"),
+        *("qwen2moe", "qwen3moe", "qwen35moe", "qwen3next", "olmoe", "granitemoe", "glm4moe"),
+        *("gpt-oss", "ernie4_5-moe"),
         *("hunyuan-moe", "deepseek"),
     )
     architectures = _ordered((key[0] for key in errors), from_first)

@@ -576,6 +576,13 @@ ArchDescriptor qwen3_moe(const ModelConfig& config) {
   return arch;
 }
 
+// Qwen3.5 and Qwen3-Next (2025) with experts, and one more for all rows, with a router of its own.
+ArchDescriptor qwen35_moe(const ModelConfig& config) {
+  ArchDescriptor arch = qwen35(config);
+  give_experts(arch, config, Scoring::softmax, true);
+  return arch;
+}
+
 // Qwen2-MoE (2024): qwen2 with experts, and one more for all rows, with a router of its own.
 ArchDescriptor qwen2_moe(const ModelConfig& config) {
   ArchDescriptor arch = qwen2(config);
@@ -743,6 +750,8 @@ constexpr std::array kFamilies{
     Family{"qwen35", qwen35, {.recurs = true, .tiles_values = true}},
     Family{"qwen2moe", qwen2_moe, {.windows = true, .experts = true}},
     Family{"qwen3moe", qwen3_moe, {.windows = true, .experts = true}},
+    Family{"qwen35moe", qwen35_moe, {.experts = true, .recurs = true, .tiles_values = true}},
+    Family{"qwen3next", qwen35_moe, {.experts = true, .recurs = true}},
     Family{"olmoe", olmoe, {.experts = true}},
     Family{"granitemoe",
            granite_moe,

@@ -287,8 +287,11 @@ class Reader {
                              " layers");
     const uint32_t n_layers = n_blocks - ahead;
     check_block_count("block_count", n_layers);
-    for (const char* name : {"attention.head_count", "feed_forward_length"})
-      if (file_.find(key(name)) == nullptr)
+    // Where all layers have experts, their length is enough.
+    const bool needs_length =
+        !family.experts || file_.find(key("expert_feed_forward_length")) == nullptr;
+    for (const std::string_view name : {"attention.head_count", "feed_forward_length"})
+      if (file_.find(key(name)) == nullptr && (needs_length || name != "feed_forward_length"))
         throw ModelFormatError(path() + ": the key " + key(name) + " is missing");
     const std::vector<uint32_t> n_heads = per_layer("attention.head_count", n_layers);
     const std::vector<uint32_t> n_kv_heads = file_.find(key("attention.head_count_kv")) == nullptr

@@ -20,6 +20,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "weight/delta_projections.h"
 #include "weight/whisper_names.h"
 
 namespace akunu {
@@ -157,10 +158,16 @@ constexpr std::array kGgufLayer{
 // Of the delta rule, in architectures whose layers have it or attention; a tensor of those that have a rule
 // above, too, is this one.
 constexpr std::array kGgufDelta{
-    same("attn_qkv", "delta.qkv"),         same("attn_gate", "delta.gate"),
-    same("ssm_alpha", "delta.a"),          same("ssm_beta", "delta.b"),
-    numbers("ssm_conv1d", "delta.kernel"), same("ssm_dt", "delta.time"),
-    same("ssm_a", "delta.rate"),           same("ssm_norm", "delta.norm"),
+    same("attn_qkv", "delta.qkv"),
+    same("attn_gate", "delta.gate"),
+    same("ssm_alpha", "delta.a"),
+    same("ssm_beta", "delta.b"),
+    same("ssm_in", kDeltaQkvz),
+    same("ssm_ba", kDeltaBa),
+    numbers("ssm_conv1d", "delta.kernel"),
+    same("ssm_dt", "delta.time"),
+    same("ssm_a", "delta.rate"),
+    same("ssm_norm", "delta.norm"),
     same("ssm_out", "delta.output"),
 };
 constexpr std::array kGgufNorms{
@@ -256,6 +263,8 @@ constexpr std::array kHfProjections{
     same("linear_attn.in_proj_z", "delta.gate"),
     same("linear_attn.in_proj_a", "delta.a"),
     same("linear_attn.in_proj_b", "delta.b"),
+    same("linear_attn.in_proj_qkvz", kDeltaQkvz),
+    same("linear_attn.in_proj_ba", kDeltaBa),
     numbers("linear_attn.conv1d", "delta.kernel"),
     same("linear_attn.dt", "delta.time"),
     same("linear_attn.A_log", "delta.rate", Transform::minus_exp),
@@ -886,7 +895,7 @@ std::vector<SourceTensor> give_names(const NameRules& rules, std::string_view na
     }
     first += n;
   }
-  return named;
+  return cut_by_key_heads(std::move(named), config.delta_rule);
 }
 
 }  // namespace akunu

@@ -22,10 +22,12 @@ from random_decoders import (
     GRANITE,
     LATENT,
     LATENT_YARN,
+    RECALLING,
     SCANS,
     SIZES,
     Family,
     changed,
+    qwen35_rope,
     save,
     stored_buffers,
 )
@@ -42,6 +44,21 @@ _LATENT: dict[str, Any] = {
     "first_k_dense_replace": 1,
 }
 _YARN_3: dict[str, Any] = {**LATENT_YARN, "factor": 4.0, "mscale": 1.0, "mscale_all_dim": 1.0}
+
+_RECALLING: dict[str, Any] = {
+    **RECALLING,
+    "num_experts": 12,
+    "num_experts_per_tok": 3,
+    "moe_intermediate_size": 64,
+    "shared_expert_intermediate_size": 96,
+    "layer_types": ["linear_attention", "full_attention"] * 2,
+    "rope_parameters": qwen35_rope(0.5),
+}
+_NEXT_ROPE: dict[str, Any] = {
+    "rope_type": "default",
+    "rope_theta": 10000.0,
+    "partial_rotary_factor": 0.5,
+}
 
 FAMILIES: dict[str, Family] = {
     "qwen3-moe": Family(
@@ -73,6 +90,23 @@ FAMILIES: dict[str, Family] = {
         changes={
             "fewer experts": {"num_experts_per_tok": 3},
             "weights normalised": {"norm_topk_prob": True},
+        },
+    ),
+    "qwen3.5-moe": Family(
+        name="Qwen3_5Moe",
+        config="Qwen3_5MoeText",
+        architecture="qwen35moe",
+        options=_RECALLING,
+        changes={"fewer experts": {"num_experts_per_tok": 2}},
+    ),
+    "qwen3-next": Family(
+        name="Qwen3Next",
+        architecture="qwen3next",
+        options={**_RECALLING, "rope_parameters": _NEXT_ROPE, "norm_topk_prob": True},
+        changes={
+            "fewer experts": {"num_experts_per_tok": 2},
+            "weights as they are": {"norm_topk_prob": False},
+            "what rotates": {"rope_parameters": {**_NEXT_ROPE, "partial_rotary_factor": 0.25}},
         },
     ),
     "gemma4-moe": Family(

@@ -46,6 +46,12 @@ _GLM_VISION = _QWEN25_VISION | {"image_size": 28}
 _SECTIONS = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 3, 3]}
 _HALVES = {**_SECTIONS, "partial_rotary_factor": 0.5, "mrope_section": [2, 2, 4]}
 _EPSILON: dict[str, Any] = {"rms_norm_eps": 0.03}
+_QWEN35_VISION = _QWEN25_VISION | {"num_position_embeddings": 4}
+_QWEN35: dict[str, Any] = {
+    **rnd.RECALLING,
+    "layer_types": ["linear_attention", "full_attention"] * 2,
+    "rope_parameters": rnd.qwen35_rope(0.5),
+}
 _EXPERTS: dict[str, Any] = {"num_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 64}
 
 # The class of transformers, the text model's family, its numbers, and the tower's.
@@ -78,6 +84,8 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
         },
         _QWEN3_VISION,
     ),
+    "qwen3_5": ("Qwen3_5", "", _QWEN35, _QWEN35_VISION),
+    "qwen3_5_moe": ("Qwen3_5Moe", "", {**_QWEN35, **_EXPERTS}, _QWEN35_VISION),
     "glm4v": (
         "Glm4v",
         "",

@@ -125,14 +125,23 @@ class DirectoryTensor:
 class JoinedTensor:
     """Several tensors, one above the other."""
 
-    def __init__(self, name: str, parts: Sequence[DirectoryTensor]) -> None:
-        """Join them; they have rows of the same length and one format."""
+    def __init__(
+        self,
+        name: str,
+        parts: Sequence[DirectoryTensor],
+        order: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Join them; they have rows of the same length and one format.
+
+        `order`: which row of all comes where.
+        """
         rows = sum(part.shape[0] for part in parts)
         self.name = name
         self.shape = (rows, *parts[0].shape[1:])
         self.type_name = parts[0].type_name
         self.quantised_as = parts[0].quantised_as
         self._parts = parts
+        self._order = order
         for part in parts:
             if part.type_name != self.type_name:
                 raise UnsupportedModelError(
@@ -143,7 +152,8 @@ class JoinedTensor:
     @property
     def data(self) -> NDArray[np.uint8]:
         """The bytes of all."""
-        return np.concatenate([part.data for part in self._parts])
+        data = np.concatenate([part.data for part in self._parts])
+        return data if self._order is None else data.reshape(self.shape[0], -1)[self._order].ravel()
 
 
 class StackedTensor:
@@ -270,7 +280,26 @@ class DirectorySource:
                     if all(name in natives for name in names):
                         parts = [self._tensor(natives.pop(name), numbers) for name in names]
                         found.append(JoinedTensor(f"blk.{layer}.{joined}{suffix}", parts))
+        if architecture == "qwen3next":
+            found += self._shares_by_key_heads(natives, numbers)
         return [*found, *(self._tensor(each, numbers) for each in natives.values())]
+
+    def _shares_by_key_heads(
+        self, natives: dict[str, _core.SourceTensor], numbers: dict[str, Any]
+    ) -> list[JoinedTensor]:
+        """Qwen3-Next's b and a: those of each key head beside each other."""
+        found = []
+        for i, layer in enumerate(numbers["described"]["layers"]):
+            if (rule := layer["delta_rule"]) is None:
+                continue
+            parts = [
+                DirectoryTensor(natives.pop(f"layers.{i}.delta.{kind}.weight"), None, name="ssm_ba")
+                for kind in ("b", "a")
+            ]
+            rows = np.arange(2 * rule["n_value_heads"]).reshape(2, rule["n_key_heads"], -1)
+            order = rows.transpose(1, 0, 2).ravel()
+            found.append(JoinedTensor(f"blk.{i}.ssm_ba.weight", parts, order))
+        return found
 
     def _unread_keys(
         self, natives: dict[str, _core.SourceTensor], numbers: dict[str, Any]
