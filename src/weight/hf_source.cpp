@@ -38,7 +38,10 @@ class HfSourceReader {
         config_(config_of(directory)),
         quantization_(quantization_of(directory)),
         classifies_(has_classifier(directory)),
-        modules_(read_sentence_modules(directory.path())) {}
+        modules_(read_sentence_modules(directory.path())) {
+    if (config_.naming == HfNaming::centred_norms && has_mlx_convolutions(directory))
+      config_.naming = HfNaming::usual;
+  }
 
   ModelSource read() {
     ModelSource source;
@@ -70,6 +73,16 @@ class HfSourceReader {
     } catch (const UnsupportedModelTypeError& error) {
       throw UnsupportedModelError(error.what() + unknown_parts(directory));
     }
+  }
+
+  // MLX's converter of these models has turned their convolutions, [n, taps, 1] instead of [n, 1, taps], and
+  // has added the 1 to their norms.
+  static bool has_mlx_convolutions(const ModelDirectory& directory) {
+    for (const SafetensorsFile& file : directory.files())
+      for (const SafetensorsTensor& tensor : file.tensors())
+        if (tensor.name.ends_with("linear_attn.conv1d.weight"))
+          return tensor.shape.size() == 3 && tensor.shape[2] == 1;
+    return false;
   }
 
   static bool has_classifier(const ModelDirectory& directory) {

@@ -279,6 +279,10 @@ constexpr std::array kHfExperts{
     stack("mlp.experts.up_proj", "ffn.experts.up"),
     stack("mlp.experts.down_proj", "ffn.experts.down"),
     gate_up_stack("mlp.experts.gate_up_proj"),
+    // MLX's.
+    stack("mlp.switch_mlp.gate_proj", "ffn.experts.gate"),
+    stack("mlp.switch_mlp.up_proj", "ffn.experts.up"),
+    stack("mlp.switch_mlp.down_proj", "ffn.experts.down"),
     same("mlp.shared_expert.gate_proj", "ffn.shared.gate"),
     same("mlp.shared_expert.up_proj", "ffn.shared.up"),
     same("mlp.shared_expert.down_proj", "ffn.shared.down"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import dense_golden
 import gguf
+import hf_directory
 import numpy as np
 import pytest
 from dense_golden import TOKENS, VOCAB
@@ -152,6 +153,24 @@ def test_texts_cannot_be_saved(folder: Path) -> None:
         pytest.raises(UnsupportedModelError, match=why),
     ):
         model._native.save_positions(tokens)
+
+
+def test_directories_of_mlx_hold_the_1_of_norms(folder: Path, tmp_path: Path) -> None:
+    """As `sanitize` of mlx_lm's qwen3_5.py leaves them: convolutions turned, 1 added to norms."""
+    golden = dense_golden.load("qwen35")
+    shifted = ("layernorm.weight", "model.norm.weight", "q_norm.weight", "k_norm.weight")
+    tensors = {}
+    for name, shape in golden.shapes.items():
+        data = dense_golden.tensor_of(name, tuple(shape))
+        if name.endswith("conv1d.weight"):
+            data = np.moveaxis(data, 2, 1)
+        if name.endswith(shifted):
+            data = data + np.float32(1)
+        tensors[name] = ("F32", data.shape, hf_directory.stored(data, "F32"))
+    of_mlx = dense_golden.write(tmp_path / "mlx", golden)
+    hf_directory.write_safetensors(of_mlx / "model.safetensors", tensors)
+    with akunu.load(folder) as model, akunu.load(of_mlx) as other:
+        np.testing.assert_array_equal(other.logits(TOKENS[:40]), model.logits(TOKENS[:40]))
 
 
 def converted(folder: Path) -> Path:

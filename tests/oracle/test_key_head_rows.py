@@ -1,0 +1,105 @@
+"""Qwen3-Next's projections, whose rows of each head of keys lie together: older files, adapters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+import gguf
+import random_experts as rnd
+from dense_golden import TOKENS
+from engine import BOUND_F32_CACHE, opened, relative_error
+from family_case import Case
+
+import akunu
+from akunu.errors import ModelFormatError
+
+pytestmark = pytest.mark.oracle
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory, oracle: Any) -> Case:
+    return Case(rnd, "qwen3-next", tmp_path_factory.mktemp("families"), oracle)
+
+
+def as_older_files(path: Path, target: Path, tensors: dict[str, Any]) -> Path:
+    """The file with `ssm_in`, `in_proj_qkvz` as it is, instead of `attn_qkv` and `attn_gate`."""
+    reader = gguf.GGUFReader(path)
+    writer = gguf.GGUFWriter(target, "qwen3next")
+    for name, field in reader.fields.items():
+        if not name.startswith("GGUF.") and name != "general.architecture":
+            kind, *of = field.types
+            writer.add_key_value(name, field.contents(), kind, of[-1] if of else None)
+    for tensor in reader.tensors:
+        if "attn_qkv" not in tensor.name and "attn_gate" not in tensor.name:
+            writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+    for name, data in tensors.items():
+        writer.add_tensor(name, data)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return target
+
+
+def projections(drop: int = 0) -> dict[str, Any]:
+    model = rnd.model_of("qwen3-next")
+    rows = {
+        f"blk.{i}.ssm_in.weight": model.model.layers[i].linear_attn.in_proj_qkvz for i in (0, 2)
+    }
+    return {
+        name: each.weight.detach().numpy()[: each.weight.shape[0] - drop]
+        for name, each in rows.items()
+    }
+
+
+def test_older_files_are_the_same_model(case: Case, tmp_path: Path) -> None:
+    path = as_older_files(case.gguf("F32"), tmp_path / "older.gguf", projections())
+    with opened(path) as older, opened(case.gguf("F32")) as newer:
+        np.testing.assert_array_equal(older.logits(TOKENS[:70]), newer.logits(TOKENS[:70]))
+
+
+def test_rows_of_other_heads_are_refused(case: Case, tmp_path: Path) -> None:
+    path = as_older_files(case.gguf("F32"), tmp_path / "short.gguf", projections(drop=2))
+    with pytest.raises(
+        ModelFormatError, match=r"has 510 rows; heads of the delta rule ask for 512"
+    ):
+        akunu.load(path)
+
+
+@pytest.mark.filterwarnings("ignore")  # of peft and torch
+def test_an_adapter_gives_the_logits_of_peft(case: Case, tmp_path: Path) -> None:
+    import peft
+    import torch
+
+    tokens = TOKENS[:70]
+    torch.manual_seed(3)
+    config = peft.LoraConfig(
+        r=3,
+        lora_alpha=7,
+        task_type="CAUSAL_LM",
+        target_modules=["in_proj_qkvz", "in_proj_ba", "out_proj", "q_proj", "o_proj"],
+    )
+    adapted = peft.get_peft_model(rnd.model_of("qwen3-next"), config).eval()
+    with torch.no_grad():
+        for key, parameter in adapted.named_parameters():
+            if "lora_" in key:
+                parameter.normal_(std=0.2)
+    adapted.save_pretrained(tmp_path / "adapter")
+    path = tmp_path / "adapter" / "adapter_config.json"
+    said = json.loads(path.read_text())
+    none = {"rank_pattern": {}, "alpha_pattern": {}, "target_parameters": None}
+    path.write_text(json.dumps(said | none))
+    with torch.no_grad():
+        expected = adapted(torch.tensor([tokens])).logits[0].numpy()
+    for base in (case.directory, case.gguf("F32")):
+        with akunu.load(base, kv_type="f32", adapters={"a": tmp_path / "adapter"}) as ours:
+            assert relative_error(ours.logits(tokens, adapters="a"), expected) <= BOUND_F32_CACHE
+            assert relative_error(ours.logits(tokens), expected) > 50 * BOUND_F32_CACHE
