@@ -1,0 +1,126 @@
+// Emits the operations of a forward pass, layer by layer: forward.cpp says how it goes, forward_mixers.cpp what attention
+// and what stands in its place does, forward_feed_forward.cpp feed-forward networks and projections, forward_audio.cpp an
+// encoder of audio and the attention to it.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/emitter.h"
+#include "core/forward.h"
+#include "core/residual_streams.h"
+
+namespace akunu {
+
+class ForwardBuilder : Emitter {
+ public:
+  ForwardBuilder(const ArchDescriptor& arch, const TensorMap& tensors,
+                 const std::vector<Binding>& inverse_frequencies, const ForwardMemory& memory,
+                 const Device& device, RowClass row_class, Values& values,
+                 const AdapterTargets* adapters)
+      : Emitter(arch, tensors, device, row_class, values),
+        arch_(arch),
+        inverse_frequencies_(inverse_frequencies),
+        memory_(memory),
+        adapters_(adapters) {}
+
+  Forward build();
+
+ private:
+  // A layer, and how its tensors ("layers.3.") and its commands ("layer 3 ") begin.
+  struct Layer {
+    uint32_t index;
+    const LayerDescriptor& is;
+    std::string name, label;
+    bool is_of_encoder = false;  // in front of a decoder
+  };
+  // One of several projections of one input.
+  struct Part {
+    const char* name;
+    uint32_t n;
+    ValueId out;
+  };
+
+  // forward.cpp
+  void body();
+  ValueId convolve(const std::string& name, ValueId input, uint32_t n_channels, uint32_t stride,
+                   uint32_t n_frames);
+  void adapt_if_wanted(const std::string& label, ValueId input, const std::string& name, uint32_t n,
+                       uint32_t k, ValueId data);
+  void embed();
+  void embed_per_layer();
+  void add_embedding_if_present(const std::string& label, ValueId data, const std::string& name,
+                                uint32_t index, uint32_t n_least);
+  void norm_sum(const std::string& label, ValueId sum, const std::string& name);
+  void angles();
+  void layer(const Layer& layer);
+  void add_per_layer(const Layer& layer);
+  ValueId per_layer(const Layer& layer);
+  ValueId branch(const Layer& layer);
+  void add_branch(const Layer& layer, ValueId made);
+  void head();
+  void choose(bool scores);
+
+  // forward_mixers.cpp
+  ValueId attention(const Layer& layer);
+  ValueId latent_attention(const Layer& layer, const Latent& latent);
+  ValueId convolution(const Layer& layer, const ShortConvolution& is);
+  ValueId scan(const Layer& layer, const Scan& is);
+  ValueId delta_rule(const Layer& layer, const DeltaRule& is);
+  static SpanAttentionParams span_attention(const LayerDescriptor& is, bool causal);
+  ValueId head_norm(const Layer& layer, const std::string& letter, ValueId data, uint32_t n_heads);
+  ValueId hadamard(const Layer& layer, const std::string& letter, ValueId data, uint32_t n,
+                   uint32_t width);
+  void rope(const Layer& layer, const std::string& letter, ValueId data, uint32_t n_heads,
+            const std::vector<ValueId>& angles);
+
+  // forward_feed_forward.cpp
+  ValueId feed_forward(const Layer& layer);
+  ValueId dense(const Layer& layer);
+  ValueId mixture(const Layer& layer);
+  void project_normed(const Layer& layer, const char* norm_label, const std::string& norm_name,
+                      const std::string& prefix, std::span<const Part> parts);
+  void norm_inputs(const Layer& layer, const char* norm_label, const std::string& norm_name,
+                   const std::string& prefix, std::span<const ActivationKind> kinds);
+  void project_parts(const Layer& layer, const std::string& prefix, std::span<const Part> parts);
+  ValueId norm_of_residual(const Layer& layer, const char* label, const std::string& name,
+                           ActivationKind kind);
+  ValueId residual_as(ActivationKind kind);
+  ValueId plain_residual_as(ActivationKind kind, const std::string& label);
+  ValueId project(const Layer& layer, const char* label, ValueId input, const std::string& name,
+                  uint32_t k);
+  void add_to_residual(const Layer& layer, const std::string& label, ValueId made,
+                       const std::string& norm_name, const std::string& sum_norm_name);
+
+  // forward_audio.cpp
+  void encode_audio(const AudioEncoder& audio);
+  void write_cross(uint32_t index);
+  ValueId encoded_as(ActivationKind kind);
+  ValueId cross_attention(const Layer& layer);
+  void cross_weights(const Layer& layer, ValueId query);
+
+  const ArchDescriptor& arch_;
+  const std::vector<Binding>& inverse_frequencies_;
+  const ForwardMemory& memory_;
+  const AdapterTargets* const adapters_;
+  Forward forward_;
+  std::vector<ValueId> angles_;        // per layer
+  std::vector<ValueId> query_angles_;  // the same, unless queries grow
+  ValueId tokens_ = kNoValue;
+  ValueId residual_ = kNoValue;
+  StreamValues streams_;  // where the residual is several; a layer's is a copy of the active one
+  ValueId per_layer_ = kNoValue;  // what each layer has of a token, one behind the other
+  std::map<ActivationKind, ValueId> inputs_;  // of the matmuls that read the residual
+  std::map<ActivationKind, ValueId> encoded_;
+  bool is_aligned_ = false;  // the body at hand also writes weights of cross-attention
+  // With norms behind the sums: the last sum, whose norm the residual is, and that norm's names.
+  struct Sum {
+    std::string label;
+    ValueId value = kNoValue;
+    std::string norm;
+  } sum_;
+};
+
+}  // namespace akunu

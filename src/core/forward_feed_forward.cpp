@@ -1,0 +1,174 @@
+// Feed-forward networks, and how any part of a layer reads the residual and is added to it.
+#include <cmath>
+
+#include "core/expert_layer.h"
+#include "core/forward_builder.h"
+#include "core/kernel_params.h"
+
+namespace akunu {
+
+ValueId ForwardBuilder::feed_forward(const Layer& layer) {
+  if (!layer.is.experts) return dense(layer);
+  if (!layer.is.experts->beside_dense) return mixture(layer);
+  const ValueId of_all = rows("dense normed", arch_.dim);
+  norm(layer.label + "dense norm", dense(layer), layer.name + "ffn_dense_post_norm", of_all);
+  const ValueId of_experts = rows("experts normed", arch_.dim);
+  norm(layer.label + "experts post norm", mixture(layer), layer.name + "experts_post_norm",
+       of_experts);
+  emit(Operation::add, layer.label + "dense add", {of_all, of_experts},
+       AddParams{arch_.dim, 0, {}});
+  return of_all;
+}
+
+ValueId ForwardBuilder::dense(const Layer& layer) {
+  const uint32_t dim = layer.is.ffn_dim;
+  const bool is_gated = layer.is.feed_forward == FeedForward::gated;
+  const ValueId gate = rows("gate", dim);
+  const ValueId up = rows("up", dim);
+  std::vector<Part> parts;
+  if (is_gated) parts.push_back({"gate", dim, gate});
+  parts.push_back({"up", dim, up});
+  // A parallel layer's reads what attention reads, and alone it has the layer's only norm.
+  const bool has_norm = !arch_.parallel && layer.is.mixer != Mixer::none;
+  project_normed(layer, "ffn norm", has_norm ? "ffn_norm" : "attention_norm", "ffn.", parts);
+
+  const ValueId hidden =
+      activation("hidden", kind_for(layer.name + "ffn.down.weight", arch_.dim, dim), dim);
+  const uint32_t function = number_of(layer.is.activation);
+  if (is_gated && layer.is.gate_cut)
+    emit(Operation::sparsify, layer.label + "gate cut", {gate},
+         SparsifyParams{dim, *layer.is.gate_cut, {}});
+  if (is_gated)
+    emit(Operation::gated_activation, layer.label + "activation", {gate, up, hidden},
+         GatedActivationParams{dim, function, 0, 0});
+  else
+    emit(Operation::activate, layer.label + "activation", {up, hidden},
+         ActivateParams{dim, function, 0, 0});
+  return project(layer, "down", hidden, "ffn.down", dim);
+}
+
+// A row's experts, and the one that all rows go through where there is one.
+ValueId ForwardBuilder::mixture(const Layer& layer) {
+  ExpertLayer of{layer.is, layer.name + "ffn.", layer.label};
+  if (layer.is.experts->beside_dense) {
+    of.router_input =
+        activation("router normed",
+                   kind_for(of.name + "router.weight", layer.is.experts->n, arch_.dim), arch_.dim);
+    norm(layer.label + "router norm", residual_, of.name + "router_norm", of.router_input);
+    norm_inputs(layer, "experts norm", "experts_norm", "ffn.", expert_input_kinds(*this, of));
+    return emit_experts(*this, of, inputs_);
+  }
+  const bool has_norm = !arch_.parallel;  // else it reads what attention reads
+  norm_inputs(layer, "ffn norm", has_norm ? "ffn_norm" : "attention_norm", "ffn.",
+              expert_input_kinds(*this, of));
+  return emit_experts(*this, of, inputs_);
+}
+
+// Emits the norm of the residual and each part's projection of it. In post-norm models
+// (NormPlace::after_sum, as in BERT) the residual is the output of a norm already.
+void ForwardBuilder::project_normed(const Layer& layer, const char* norm_label,
+                                    const std::string& norm_name, const std::string& prefix,
+                                    std::span<const Part> parts) {
+  std::vector<ActivationKind> kinds;
+  for (const Part& part : parts)
+    kinds.push_back(kind_for(layer.name + prefix + part.name + ".weight", part.n, arch_.dim));
+  norm_inputs(layer, norm_label, norm_name, prefix, kinds);
+  project_parts(layer, prefix, parts);
+}
+
+// inputs_: the norm of the residual in these kinds.
+void ForwardBuilder::norm_inputs(const Layer& layer, const char* norm_label,
+                                 const std::string& norm_name, const std::string& prefix,
+                                 std::span<const ActivationKind> kinds) {
+  // ModernBERT's first layer has no norm of its own: the embedding's is right before it.
+  const bool begins_normed = layer.index == 0 && norm_name == "attention_norm" &&
+                             sum_.value != kNoValue &&
+                             find(layer.name + norm_name + ".weight") == nullptr;
+  // The norm is written once per activation kind that the weights want: usually one. In a parallel
+  // layer it is attention's, for the feed-forward network too.
+  if (!arch_.parallel || prefix == "attention.") inputs_.clear();
+  for (const ActivationKind kind : kinds) {
+    if (inputs_.contains(kind)) continue;
+    inputs_[kind] = arch_.norm_place == NormPlace::before && !begins_normed
+                        ? norm_of_residual(layer, norm_label, norm_name, kind)
+                        : residual_as(kind);
+  }
+}
+
+void ForwardBuilder::project_parts(const Layer& layer, const std::string& prefix,
+                                   std::span<const Part> parts) {
+  const auto name = [&](const Part& part) { return layer.name + prefix + part.name; };
+  const auto kind = [&](const Part& part) {
+    return kind_for(name(part) + ".weight", part.n, arch_.dim);
+  };
+  for (const Part& part : parts)
+    matmul(layer.label + part.name, inputs_.at(kind(part)), name(part) + ".weight", part.n,
+           arch_.dim, part.out);
+  for (const Part& part : parts)
+    bias_if_present(layer.label + part.name + " bias", part.out, name(part) + ".bias", part.n);
+  for (const Part& part : parts)
+    adapt_if_wanted(layer.label + part.name, inputs_.at(kind(part)), name(part), part.n, arch_.dim,
+                    part.out);
+}
+
+ValueId ForwardBuilder::norm_of_residual(const Layer& layer, const char* label,
+                                         const std::string& name, ActivationKind kind) {
+  const ValueId normed = activation("normed", kind, arch_.dim);
+  norm(layer.label + label, residual_, layer.name + name, normed);
+  return normed;
+}
+
+// The residual, a normed sum or without a norm, in the kind that a weight wants.
+ValueId ForwardBuilder::residual_as(ActivationKind kind) {
+  if (kind == ActivationKind::f32) return residual_;
+  const ValueId normed = activation("normed", kind, arch_.dim);
+  if (arch_.norm_place == NormPlace::none) return plain_residual_as(kind, "residual");
+  norm(sum_.label, sum_.value, sum_.norm, normed);
+  return normed;
+}
+
+// The residual without a norm, in the kind that a weight wants.
+ValueId ForwardBuilder::plain_residual_as(ActivationKind kind, const std::string& label) {
+  if (kind == ActivationKind::f32) return residual_;
+  const ValueId plain = activation("normed", kind, arch_.dim);
+  emit(Operation::activate, label, {residual_, plain},
+       ActivateParams{arch_.dim, kActivationNone, 0, 0});
+  return plain;
+}
+
+// weight * input (+ bias), as wide as the residual
+ValueId ForwardBuilder::project(const Layer& layer, const char* label, ValueId input,
+                                const std::string& name, uint32_t k) {
+  // In a parallel layer two of them wait to be added.
+  const ValueId projected =
+      rows(arch_.parallel ? std::string(label) + " projected" : "projected", arch_.dim);
+  matmul(layer.label + label, input, layer.name + name + ".weight", arch_.dim, k, projected);
+  bias_if_present(layer.label + label + " bias", projected, layer.name + name + ".bias", arch_.dim);
+  adapt_if_wanted(layer.label + label, input, layer.name + name, arch_.dim, k, projected);
+  return projected;
+}
+
+// residual += made, the result of attention or feed-forward, after a norm of its own where the model
+// has one (Gemma 2 and 3). Or, with norms behind the sums: residual = norm(residual + made).
+void ForwardBuilder::add_to_residual(const Layer& layer, const std::string& label, ValueId made,
+                                     const std::string& norm_name,
+                                     const std::string& sum_norm_name) {
+  if (arch_.norm_place == NormPlace::after_sum) {
+    emit(Operation::add, layer.label + label + " add", {made, residual_},
+         AddParams{arch_.dim, 0, {}});
+    norm_sum(layer.label + label + " norm", made, layer.name + sum_norm_name);
+    return;
+  }
+  if (layer.is.post_norms || find(layer.name + norm_name + ".weight") != nullptr) {
+    const ValueId normed = rows("post-normed", arch_.dim);
+    norm(layer.label + label + " norm", made, layer.name + norm_name, normed);
+    made = normed;
+  }
+  if (arch_.residual_scale != 1)
+    emit(Operation::scale, layer.label + label + " scale", {made},
+         ScaleParams{arch_.dim, arch_.residual_scale, {}});
+  emit(Operation::add, layer.label + label + " add", {residual_, made},
+       AddParams{arch_.dim, 0, {}});
+}
+
+}  // namespace akunu

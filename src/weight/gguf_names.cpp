@@ -1,0 +1,177 @@
+// The names of tensors in GGUF files. A tensor by another name is a rule here; names.cpp applies them.
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/arch.h"
+#include "weight/delta_projections.h"
+#include "weight/name_tables.h"
+#include "weight/whisper_names.h"
+
+namespace akunu {
+namespace {
+
+// LFM2's last norm has the name that others' has behind the embedding.
+constexpr std::array kGgufLfm2Model{
+    same("token_embd", "token_embedding"),
+    same("token_embd_norm", "output_norm"),
+    same("output", "output"),
+    same("rope_freqs", "rope_factors"),
+};
+
+constexpr std::array kGgufModel{
+    same("token_embd", "token_embedding"),
+    same("output_norm", "output_norm"),
+    same("output", "output"),
+    same("rope_freqs", "rope_factors"),
+    same("rope_factors_long", "rope_factors_long"),
+    same("rope_factors_short", "rope_factors_short"),
+    same("position_embd", "position_embedding"),
+    same("token_types", "token_types"),
+    same("per_layer_token_embd", "per_layer_embedding"),
+    same("per_layer_model_proj", "per_layer_projection"),
+    same("per_layer_proj_norm", "per_layer_norm"),
+    of_streams("altup_proj", "streams.in.0", "streams.in.1", "streams.in.2"),
+    of_streams("altup_unembd_proj", "streams.out.0", "streams.out.1", "streams.out.2"),
+    same("token_embd_norm", "embedding_norm"),
+    same("cls", "head.dense"),
+    same("cls.norm", "head.norm"),
+    same("cls.output", "head.output"),
+    same("dense_2", "dense.0"),
+    same("dense_3", "dense.1"),
+};
+
+// Some architectures keep query, key and value in one tensor, and the gate above the rows of up
+// (phi3); nothing forbids it for others.
+constexpr std::array kGgufLayer{
+    NameRule{"attn_qkv",
+             {{{"attention.q", PieceRows::query},
+               {"attention.k", PieceRows::key_value},
+               {"attention.v", PieceRows::key_value}}}},
+    NameRule{"ffn_up", {{{"ffn.gate", PieceRows::ffn}, {"ffn.up", PieceRows::ffn}}}},
+    same("attn_norm", "attention_norm"),
+    same("attn_q", "attention.q"),
+    same("attn_k", "attention.k"),
+    same("attn_v", "attention.v"),
+    same("attn_output", "attention.output"),
+    same("attn_q_norm", "attention.q_norm"),
+    same("attn_k_norm", "attention.k_norm"),
+    same("ffn_gate", "ffn.gate"),
+    same("ffn_up", "ffn.up"),
+    same("ffn_down", "ffn.down"),
+    same("ffn_gate_inp", "ffn.router"),
+    same("exp_probs_b", "ffn.router_choice"),
+    same("attn_sinks", "attention.sinks"),
+    stack("ffn_gate_exps", "ffn.experts.gate"),
+    stack("ffn_up_exps", "ffn.experts.up"),
+    stack("ffn_down_exps", "ffn.experts.down"),
+    same("ffn_gate_shexp", "ffn.shared.gate"),
+    same("ffn_up_shexp", "ffn.shared.up"),
+    same("ffn_down_shexp", "ffn.shared.down"),
+    same("ffn_gate_inp_shexp", "ffn.shared_router"),
+    same("post_ffw_norm", "ffn_post_norm"),
+    same("inp_gate", "per_layer.gate"),
+    same("proj", "per_layer.output"),
+    same("post_norm", "per_layer_post_norm"),
+    same("layer_output_scale", "output_scale"),
+    same("laurel_l", "branch.left"),
+    same("laurel_r", "branch.right"),
+    same("laurel_post_norm", "branch.post_norm"),
+    same("altup_router_norm", "streams.router_norm"),
+    numbers("altup_router", "streams.router"),
+    numbers("altup_predict_coef", "streams.predict"),
+    numbers("altup_correct_coef", "streams.correct"),
+    same("altup_correct_scale", "streams.scale"),
+    gate_up_stack("ffn_gate_up_exps"),
+    same("ffn_gate_inp.scale", "ffn.router_norm"),
+    same("ffn_down_exps.scale", "ffn.experts_scale"),
+    same("pre_ffw_norm_2", "experts_norm"),
+    same("post_ffw_norm_1", "ffn_dense_post_norm"),
+    same("post_ffw_norm_2", "experts_post_norm"),
+    same("attn_output_norm", "attention_output_norm"),
+    same("layer_output_norm", "layer_output_norm"),
+    // Latent attention's; newer files have the keys' part of kv_b transposed, a matrix for each head.
+    same("attn_q_a", "attention.q_a"),
+    same("attn_q_a_norm", "attention.q_a_norm"),
+    same("attn_q_b", "attention.q_b"),
+    same("attn_kv_a_mqa", "attention.kv_a"),
+    same("attn_kv_a_norm", "attention.kv_a_norm"),
+    same("attn_kv_b", "attention.kv_b"),
+    NameRule{"attn_k_b", {{{"attention.k_b"}}}, Transform::none, 3},
+    NameRule{"attn_v_b", {{{"attention.v_b"}}}, Transform::none, 3},
+    // LFM2's.
+    same("shortconv.in_proj", "convolution.in"),
+    kernel("shortconv.conv"),
+    same("shortconv.out_proj", "convolution.output"),
+    // Mamba-2's.
+    same("ssm_in", "scan.in"),
+    numbers("ssm_conv1d", "scan.kernel"),
+    same("ssm_dt", "scan.time"),
+    numbers("ssm_a", "scan.rate"),
+    numbers("ssm_d", "scan.skip"),
+    numbers("ssm_norm", "scan.norm"),
+    same("ssm_out", "scan.output"),
+};
+// Of the delta rule, in architectures whose layers have it or attention; a tensor of those that have a rule
+// above, too, is this one.
+constexpr std::array kGgufDelta{
+    same("attn_qkv", "delta.qkv"),
+    same("attn_gate", "delta.gate"),
+    same("ssm_alpha", "delta.a"),
+    same("ssm_beta", "delta.b"),
+    same("ssm_in", kDeltaQkvz),
+    same("ssm_ba", kDeltaBa),
+    numbers("ssm_conv1d", "delta.kernel"),
+    same("ssm_dt", "delta.time"),
+    same("ssm_a", "delta.rate"),
+    same("ssm_norm", "delta.norm"),
+    same("ssm_out", "delta.output"),
+};
+constexpr std::array kGgufNorms{
+    same("post_attention_norm", "attention_post_norm"),
+    same("ffn_norm", "ffn_norm"),
+};
+// Seed-OSS, GLM-4.5, gpt-oss and Qwen3.5 call the norm before the feed-forward network as Hugging Face does.
+constexpr std::array kGgufSeedNorms{same("post_attention_norm", "ffn_norm")};
+
+constexpr std::array kGgufLeftOut{
+    // Buffers that old checkpoints of llama carry along; llama.cpp and transformers ignore them too.
+    LeftOut{"blk.*.attn_rot_embd.weight", "RoPE's frequencies follow from the model's numbers"},
+    // Ollama's files hold the encoder of images beside the model of text.
+    LeftOut{"v.*", "it is of an encoder of images, and akunu reads text"},
+    LeftOut{"mm.*", "it is of an encoder of images, and akunu reads text"},
+};
+
+constexpr auto kGgufUsualLayer = joined(kGgufLayer, kGgufNorms);
+constexpr auto kGgufSeedLayer = joined(kGgufLayer, kGgufSeedNorms);
+constexpr auto kGgufDeltaLayer = joined(kGgufDelta, kGgufSeedLayer);
+
+}  // namespace
+
+const NameRules& gguf_names(std::string_view architecture) {
+  static constexpr NameRules kUsual{"blk.", kGgufModel, kGgufUsualLayer, kGgufLeftOut};
+  static constexpr NameRules kSeed{"blk.", kGgufModel, kGgufSeedLayer, kGgufLeftOut};
+  static constexpr NameRules kDelta{"blk.", kGgufModel, kGgufDeltaLayer, kGgufLeftOut};
+  static constexpr NameRules kLfm2{"blk.", kGgufLfm2Model, kGgufUsualLayer, kGgufLeftOut};
+  if (architecture == "whisper") return whisper_gguf_names();
+  if (architecture == "lfm2") return kLfm2;
+  if (const FamilyTraits* const family = find_family(architecture); family && family->recurs)
+    return kDelta;
+  return architecture == "seed_oss" || architecture == "glm4moe" || architecture == "gpt-oss"
+             ? kSeed
+             : kUsual;
+}
+
+std::vector<std::pair<std::string, std::vector<std::string>>> gguf_joined_names() {
+  std::vector<std::pair<std::string, std::vector<std::string>>> joined;
+  for (const NameRule& rule : kGgufLayer) {
+    if (pieces_of(rule).size() == 1) continue;
+    std::vector<std::string>& pieces = joined.emplace_back(rule.name, 0).second;
+    for (const Piece& piece : pieces_of(rule)) pieces.emplace_back(piece.canonical);
+  }
+  return joined;
+}
+
+}  // namespace akunu
