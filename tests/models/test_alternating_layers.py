@@ -1,0 +1,126 @@
+"""Models whose layers are one part alone (Nemotron-H): how files say it, what the cache keeps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import dense_golden
+import numpy as np
+import pytest
+from dense_golden import TOKENS
+from engine import chunked, finished, start
+
+import akunu
+from akunu.errors import ModelFormatError, UnsupportedModelError
+from akunu.making.directory_source import DirectorySource
+from akunu.making.quantizing import Quantization, Wishes
+from akunu.making.recipes import RECIPES
+
+PAGE = 256
+# Of the golden model: two layers that scan, two that attend, two feed-forward networks.
+CONVOLVED = 6 * 32 + 2 * 2 * 48
+STATE = 6 * 32 * 48
+ATTENTION = 2 * 2 * 2 * 32
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return dense_golden.write(tmp_path / "model", dense_golden.load("nemotron-h"))
+
+
+def changed(folder: Path, **keys: Any) -> Path:
+    """The directory with other keys in its config.json; None leaves one out."""
+    path = folder / "config.json"
+    config = json.loads(path.read_text()) | keys
+    path.write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
+    return folder
+
+
+def test_feed_forward_layers_keep_nothing(folder: Path) -> None:
+    with akunu.load(folder, context=PAGE, kv_type="f16") as model:
+        kinds = {pages.kind: pages.free for pages in model.occupancy.cache}
+        assert kinds.keys() == {"inputs 4", "states", "full"}
+        assert model.memory["cache"] == (
+            kinds["inputs 4"] * PAGE * 2 * CONVOLVED * 4
+            + kinds["states"] * 2 * 2 * STATE * 4
+            + kinds["full"] * PAGE * ATTENTION * 2
+        )
+
+
+def test_the_pattern_of_older_files_says_the_same(folder: Path) -> None:
+    with akunu.load(folder, context=PAGE) as model:
+        expected = model.logits(TOKENS[:30])
+    changed(folder, layers_block_type=None, hybrid_override_pattern="M-*-M*")
+    with akunu.load(folder, context=PAGE) as model:
+        np.testing.assert_array_equal(model.logits(TOKENS[:30]), expected)
+        assert not any("akunu does not know" in note for note in model.notes)
+
+
+def test_a_file_of_ggufs_and_texts_that_go_on(folder: Path, tmp_path: Path) -> None:
+    target = tmp_path / "made.gguf"
+    Quantization(DirectorySource(folder), Wishes(recipe=RECIPES["Q8_0"])).write(target)
+    with (
+        akunu.load(target, context=512, prefix_cache=False) as cold,
+        akunu.load(target, context=512) as warm,
+    ):
+        prompt = TOKENS[:200]
+        for _ in range(3):
+            text = finished(start(cold, prompt, 8))
+            generation = start(warm, prompt, 8)
+            assert finished(generation) == text
+            prompt = [*prompt, *text, 7]
+        assert generation.cached_tokens > 200
+        session = warm.session()
+        session.append(TOKENS[:60])
+        first = session.generate(max_tokens=10).token_ids
+        session.rewind(40)
+        session.append(TOKENS[40:60])
+        assert session.generate(max_tokens=10).token_ids == first
+
+
+def test_logits_on_every_device_are_those_of_pieces(folder: Path, device: str) -> None:
+    tokens = TOKENS[:40]
+    with akunu.load(folder, device=device, context=PAGE, kv_type="f32") as model:
+        whole = chunked(model, tokens, [32, 8], "prompt")
+        np.testing.assert_array_equal(chunked(model, tokens, [1, 2, 20, 17], "prompt"), whole)
+        steps = chunked(model, tokens, [1] * 40, "generated")
+        np.testing.assert_array_equal(chunked(model, tokens, [16, 16, 8], "generated"), steps)
+
+
+MIXED = ["linear_attention", "mlp", "full_attention", "mlp", "linear_attention"]
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "experts": (
+        {"layers_block_type": [*MIXED, "moe"]},
+        'config.json: layers_block_type holds "moe"',
+    ),
+    "experts of older files": (
+        {"layers_block_type": None, "hybrid_override_pattern": "M-*-ME"},
+        'config.json: hybrid_override_pattern is "M-*-ME"; akunu has M for a scan',
+    ),
+    "no list": ({"layers_block_type": None}, "config.json: num_hidden_layers is missing"),
+    "no list, but a number": (
+        {"layers_block_type": None, "num_hidden_layers": 6},
+        "config.json: layers_block_type is missing",
+    ),
+    "another number of layers": (
+        {"num_hidden_layers": 7},
+        "config.json lists 6 layers and has 7",
+    ),
+    "another activation": ({"mlp_hidden_act": "silu"}, 'mlp_hidden_act is "silu"; akunu has relu2'),
+    "another order": (
+        {"layers_block_type": ["mlp", *MIXED]},
+        "tensor layers.0.",
+    ),
+    "groups": ({"n_groups": 4}, "6 heads of a scan, of 32 numbers, do not go into 4 groups"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_makes_no_sense_is_refused_by_name(folder: Path, case: str) -> None:
+    changes, message = REFUSED[case]
+    changed(folder, **changes)
+    with pytest.raises((ModelFormatError, UnsupportedModelError)) as refusal:
+        akunu.load(folder)
+    assert message in str(refusal.value)
