@@ -15,11 +15,14 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// A number, or infinity as transformers writes it: {"__float__": "Infinity"}.
+// A number, or infinity as Python writes it, or as transformers does: {"__float__": "Infinity"}.
 float limit_of(ConfigObject& config, const JsonValue& item) {
   if (const std::optional<double> number = item.number()) return static_cast<float>(*number);
   const JsonValue* const written = item.find("__float__");
-  const bool is_infinite = written != nullptr && written->text == "Infinity";
+  const bool is_number = item.kind == JsonValue::Kind::number;
+  const bool is_infinite = is_number            ? item.text == kJsonInfinity
+                           : written != nullptr ? written->text == kJsonInfinity
+                                                : false;
   if (!is_infinite) config.refuse_value("time_step_limit", "two numbers are needed");
   return kInfinity;
 }
@@ -100,6 +103,10 @@ void read_hf_mixers(ConfigObject& config, ModelConfig& model) {
     const std::optional<std::string> said = config.text(key);
     if (said && *said != has) config.refuse_support(key, "akunu has " + std::string(has));
   };
+  // Older files have both.
+  if (const std::optional<float> epsilon = config.number("rms_norm_eps");
+      epsilon && *epsilon != model.norm_epsilon)
+    config.refuse_value("rms_norm_eps", "layer_norm_epsilon is another number");
   need("mlp_hidden_act", "relu2");
   need("mamba_hidden_act", "silu");
   ScanConfig& scan = model.scan;

@@ -40,8 +40,9 @@ void append_character(std::string& text, uint32_t code) {
 
 class JsonParser {
  public:
-  JsonParser(std::string_view text, const std::string& where, uint64_t first_byte)
-      : text_(text), where_(where), first_byte_(first_byte) {}
+  JsonParser(std::string_view text, const std::string& where, uint64_t first_byte,
+             bool has_infinity)
+      : text_(text), where_(where), first_byte_(first_byte), has_infinity_(has_infinity) {}
 
   JsonValue parse() {
     JsonValue value = parse_value(0);
@@ -88,6 +89,9 @@ class JsonParser {
     } else if (at_ < text_.size() && (text_[at_] == '-' || is_digit(text_[at_]))) {
       value.kind = JsonValue::Kind::number;
       value.text = parse_number();
+    } else if (has_infinity_ && take_word(kJsonInfinity)) {
+      value.kind = JsonValue::Kind::number;
+      value.text = kJsonInfinity;
     } else if (take_word("true")) {
       value.kind = JsonValue::Kind::boolean;
       value.boolean = true;
@@ -209,6 +213,7 @@ class JsonParser {
   std::string_view text_;
   const std::string& where_;
   uint64_t first_byte_;
+  bool has_infinity_;
   size_t at_ = 0;
   size_t n_values_ = 0;
 };
@@ -216,7 +221,11 @@ class JsonParser {
 }  // namespace
 
 JsonValue parse_json(std::string_view text, const std::string& where, uint64_t first_byte) {
-  return JsonParser(text, where, first_byte).parse();
+  return JsonParser(text, where, first_byte, false).parse();
+}
+
+JsonValue parse_python_json(std::string_view text, const std::string& where) {
+  return JsonParser(text, where, 0, true).parse();
 }
 
 const JsonValue* JsonValue::find(std::string_view key) const {

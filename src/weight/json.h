@@ -43,5 +43,8 @@ inline constexpr size_t kJsonValues = size_t{1} << 22;
 // Throws ModelFormatError, with `where` and the byte, for what is no JSON or beyond these limits.
 // `first_byte`: where the text begins in its file, for messages.
 JsonValue parse_json(std::string_view text, const std::string& where, uint64_t first_byte = 0);
+// The same of what Python's json writes, which has a word for infinity: a number that number() does not give.
+JsonValue parse_python_json(std::string_view text, const std::string& where);
+inline constexpr std::string_view kJsonInfinity = "Infinity";
 
 }  // namespace akunu

@@ -105,7 +105,7 @@ ModelDirectory ModelDirectory::open(const std::string& path) {
                            "without one, nobody knows what model they are");
   }
   result.config_text_ = read_small_file(config_path);
-  result.config_ = parse_json(result.config_text_, shown_path(config_path));
+  result.config_ = parse_python_json(result.config_text_, shown_path(config_path));
 
   const std::string name = is_directory ? kSingleName : fs::path(path).filename().string();
   if (is_directory && !is_regular(path_in(path, kSingleName)) && !is_regular(index_path)) {

@@ -58,7 +58,25 @@ def test_the_pattern_of_older_files_says_the_same(folder: Path) -> None:
         assert not any("akunu does not know" in note for note in model.notes)
 
 
-def test_a_file_of_ggufs_and_texts_that_go_on(folder: Path, tmp_path: Path) -> None:
+def test_a_published_config_is_read_without_a_word(folder: Path) -> None:
+    """Keys as those of Nemotron-Nano-9B-v2, beside the numbers of the model."""
+    changed(
+        folder,
+        layers_block_type=None,
+        hybrid_override_pattern="M-*-M*",
+        attention_head_dim=32,
+        rms_norm_eps=0.03,
+        time_step_limit=[0.0, float("inf")],
+        torch_dtype="bfloat16",
+    )
+    with akunu.load(folder, context=PAGE) as model:
+        assert not any("akunu does not know" in note for note in model.notes), model.notes
+    changed(folder, rms_norm_eps=0.3)
+    with pytest.raises(ModelFormatError, match=r"rms_norm_eps is 0.3\d*; layer_norm_epsilon is"):
+        akunu.load(folder)
+
+
+def test_a_file_of_gguf_and_texts_that_go_on(folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "made.gguf"
     Quantization(DirectorySource(folder), Wishes(recipe=RECIPES["Q8_0"])).write(target)
     with (

@@ -14,6 +14,7 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 import random_decoders as rnd
+import random_experts
 from engine import BOUND_F32_CACHE, MUTATION_FACTOR, opened, relative_error
 
 from akunu.making.directory_source import DirectorySource
@@ -104,3 +105,18 @@ def test_windows_without_a_pattern_are_those_of_llama_cpp(
     assert relative_error(ours, theirs) <= BOUND_F32_CACHE
     with opened(path) as model:
         assert relative_error(model.logits(TOKENS), ours) >= MUTATION_FACTOR * BOUND_F32_CACHE
+
+
+def test_granite_hybrid_needs_no_keys_of_experts_but_numbers(peer: str, tmp_path: Path) -> None:
+    """What is published says no length of experts, nor how they are scored."""
+    directory = random_experts.save(
+        tmp_path / "model", random_experts.model_of("granitehybrid-moe")
+    )
+    made = tmp_path / "made.gguf"
+    Quantization(DirectorySource(directory), Wishes(recipe=RECIPES["F32"])).write(made)
+    unsaid = ("expert_feed_forward_length", "expert_weights_norm", "expert_gating_func")
+    path = with_keys(made, tmp_path / "changed.gguf", dict.fromkeys(unsaid))
+    ours, theirs = both(path, peer)
+    assert relative_error(ours, theirs) <= BOUND_F32_CACHE
+    with opened(made) as model:
+        assert relative_error(model.logits(TOKENS), ours) <= BOUND_F32_CACHE
