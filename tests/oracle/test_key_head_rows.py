@@ -1,8 +1,9 @@
-"""Qwen3-Next's projections, whose rows of each head of keys lie together: older files, adapters."""
+"""Qwen3-Next's tensors as other files have them: rows of heads of keys, stacks of MLX, adapters."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import random_experts as rnd
 from dense_golden import TOKENS
 from engine import BOUND_F32_CACHE, opened, relative_error
 from family_case import Case
+from safetensors.numpy import load_file, save_file
 
 import akunu
 from akunu.errors import ModelFormatError
@@ -72,6 +74,22 @@ def test_rows_of_other_heads_are_refused(case: Case, tmp_path: Path) -> None:
         ModelFormatError, match=r"has 510 rows; heads of the delta rule ask for 512"
     ):
         akunu.load(path)
+
+
+def test_stacks_of_mlx_are_the_same_model(case: Case, tmp_path: Path) -> None:
+    """As `sanitize` of mlx_lm's qwen3_next.py calls them: `switch_mlp`."""
+    tensors = load_file(case.directory / "model.safetensors")
+    stacks: dict[str, list[Any]] = {}
+    for name in sorted(tensors, key=lambda name: [int(n) for n in re.findall(r"\d+", name)]):
+        if (found := re.fullmatch(r"(.*\.mlp\.)experts\.\d+(\..*)", name)) is not None:
+            stacks.setdefault(f"{found[1]}switch_mlp{found[2]}", []).append(tensors.pop(name))
+    assert len(stacks) == 3 * 4
+    stacked = {name: np.stack(each) for name, each in stacks.items()}
+    folder = rnd.changed(case.directory, tmp_path / "mlx", {})
+    (folder / "model.safetensors").unlink()
+    save_file(tensors | stacked, folder / "model.safetensors", {"format": "mlx"})
+    with opened(folder) as one, opened(case.directory) as other:
+        np.testing.assert_array_equal(one.logits(TOKENS[:40]), other.logits(TOKENS[:40]))
 
 
 @pytest.mark.filterwarnings("ignore")  # of peft and torch
