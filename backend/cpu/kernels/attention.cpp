@@ -169,7 +169,11 @@ static inline void weigh_tile(const float* weights, float* values, uint64_t valu
     typename Isa::Vector loaded[C];
 #pragma GCC unroll 8
     for (uint32_t c = 0; c < C; ++c) {
-      loaded[c] = Cache::load(row, first + Isa::kLanes * c, C > 1 ? Isa::kLanes : n_last);
+      if constexpr (IsInBlocks<Cache> &&
+                    C * Isa::kLanes % kCacheBlock == 0)  // `first` begins a block
+        loaded[c] = Cache::load_behind(row + Cache::byte_at(first), Isa::kLanes * c);
+      else
+        loaded[c] = Cache::load(row, first + Isa::kLanes * c, C > 1 ? Isa::kLanes : n_last);
       // One cache line between two loads: a burst would take all line fill buffers, which loads need too.
       const uint64_t byte = Keys::row_bytes(Isa::kLanes * c);
       if (c == 0 || byte / kCacheLine != Keys::row_bytes(Isa::kLanes * (c - 1)) / kCacheLine)

@@ -6,7 +6,8 @@
 //    scales are those of the block's largest magnitude. Read as d * code, which is exact.
 // 2. What bounds it. As attention.cpp says; a vector costs a conversion and a product more than one of halves,
 //    and half or a quarter of the memory.
-// 3. What is done about it. Nothing is stored: a vector is widened where it is used.
+// 3. What is done about it. Nothing is stored: a vector is widened where it is used. Loops go block by block
+//    (`kVectors`), so that a scale is read and widened once for all vectors of a block.
 #pragma once
 
 #include "cpu/kernels/blocks_32.h"
@@ -27,18 +28,26 @@ struct CacheInBlocks {
   using Input = FloatInput<Isa>;
   using Block = Vector;
   using CacheBlock = Stored;
+  static constexpr uint32_t kVectors = kCacheBlock / Isa::kLanes;  // of a block
 
   // Also of parts of a block, for what is prefetched.
   static uint64_t byte_at(uint64_t element) { return element * sizeof(Stored) / kCacheBlock; }
   static uint64_t row_bytes(uint32_t k) { return byte_at(k); }
-  // kLanes numbers, none of which is beyond a head: the block sizes of vectors divide that of the format.
-  static Vector load(const std::byte* row, uint64_t i, uint32_t) {
-    const std::byte* block = row + i / kCacheBlock * sizeof(Stored);
+  // kLanes numbers from number `i` of a block on; i may be beyond it. Where i is a constant, neighbours share
+  // what is read of the scale, and codes need no variable shift.
+  static Vector load_behind(const std::byte* block, uint64_t i) {
+    block += i / kCacheBlock * sizeof(Stored);
     return Isa::multiply(Isa::broadcast_half(load_unaligned<uint16_t>(block)),
                          Format::codes(block + sizeof(uint16_t), i % kCacheBlock));
   }
+  // kLanes numbers, none of which is beyond a head: the block sizes of vectors divide that of the format.
+  static Vector load(const std::byte* row, uint64_t i, uint32_t) { return load_behind(row, i); }
   static Block unpack(const std::byte* row, uint32_t b) {
     return load(row, uint64_t{Isa::kLanes} * b, Isa::kLanes);
+  }
+  // The same for b + v, where b begins a block.
+  static Block unpack_of_block(const std::byte* row, uint32_t b, uint32_t v) {
+    return load_behind(row + byte_at(uint64_t{Isa::kLanes} * b), uint64_t{Isa::kLanes} * v);
   }
   static Block unpack_tail(const std::byte* row, uint32_t b, uint32_t) { return unpack(row, b); }
   static Vector accumulate(Vector sum, const Block& weights, const Vector& input) {

@@ -13,6 +13,20 @@
 
 namespace akunu::cpu {
 
+// How many vectors of a weight row are unpacked together.
+template <class Format>
+static constexpr uint32_t vectors_of() {
+  if constexpr (requires { Format::kVectors; }) return Format::kVectors;
+  return 1;
+}
+
+template <class Format>
+static inline typename Format::Block unpack_vector(const std::byte* weights, uint32_t b,
+                                                   uint32_t v) {
+  if constexpr (vectors_of<Format>() > 1) return Format::unpack_of_block(weights, b, v);
+  return Format::unpack(weights, b + v);
+}
+
 // R input rows times C weight rows; out(r, sums) receives the C results of a row. Unless `next` is
 // null, as many bytes from it on are prefetched as are read.
 template <class Isa, class Format, uint32_t R, uint32_t C, class Out>
@@ -27,20 +41,24 @@ static inline void multiply_tile(const typename Format::Input::Row* inputs,
     for (uint32_t c = 0; c < C; ++c) sums[r][c] = Isa::zero();
 
   const uint32_t n_blocks = k / Input::kBlock;
-  const uint64_t block_bytes = C * Format::row_bytes(Input::kBlock);
-  for (uint32_t b = 0; b < n_blocks; ++b) {
+  constexpr uint32_t kVectors = vectors_of<Format>();  // rows of such formats are whole blocks
+  const uint64_t block_bytes = C * Format::row_bytes(kVectors * Input::kBlock);
+  for (uint32_t b = 0; b < n_blocks; b += kVectors) {
     if (next != nullptr)
       for (uint64_t byte = 0; byte < block_bytes; byte += kCacheLine)
-        __builtin_prefetch(next + b * block_bytes + byte, 0, kIntoL2);
-    typename Format::Block blocks[C];
+        __builtin_prefetch(next + b / kVectors * block_bytes + byte, 0, kIntoL2);
 #pragma GCC unroll 8
-    for (uint32_t c = 0; c < C; ++c) blocks[c] = Format::unpack(weights[c], b);
+    for (uint32_t v = 0; v < kVectors; ++v) {
+      typename Format::Block blocks[C];
 #pragma GCC unroll 8
-    for (uint32_t r = 0; r < R; ++r) {
-      const auto input = Input::block(inputs[r], b);
+      for (uint32_t c = 0; c < C; ++c) blocks[c] = unpack_vector<Format>(weights[c], b, v);
 #pragma GCC unroll 8
-      for (uint32_t c = 0; c < C; ++c)
-        sums[r][c] = Format::accumulate(sums[r][c], blocks[c], input);
+      for (uint32_t r = 0; r < R; ++r) {
+        const auto input = Input::block(inputs[r], b + v);
+#pragma GCC unroll 8
+        for (uint32_t c = 0; c < C; ++c)
+          sums[r][c] = Format::accumulate(sums[r][c], blocks[c], input);
+      }
     }
   }
   if (const uint32_t rest = k % Input::kBlock; rest != 0) {
