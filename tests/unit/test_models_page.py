@@ -23,7 +23,7 @@ def test_the_page_of_models_is_up_to_date() -> None:
 
 def test_every_architecture_and_number_format_was_measured_on_the_cpu() -> None:
     measured = [key for key in read_results(RESULTS) if key[2] == "cpu"]
-    assert {key[0] for key in measured} == in_source("arch.cpp", r'Family\{"([^"]+)"')
+    assert {key[0] for key in measured} == in_source("arch.cpp", r'Family\{\s*"([^"]+)"')
     gguf = {key[1].removeprefix("GGUF ").lower() for key in measured if key[1].startswith("GGUF")}
     assert gguf == in_source("format.cpp", r'made_of\(Format::(\w+), "') - {"mlx_mxfp4"}
     mlx = {key[1].removeprefix("MLX ") for key in measured if key[1].startswith("MLX")}
