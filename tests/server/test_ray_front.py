@@ -68,7 +68,8 @@ class InProcess(Replicas):
 def fronted(**settings: Any) -> Iterator[tuple[httpx.Client, InProcess]]:
     """A client of a front, and its replicas."""
     chosen = ServerSettings(**{"port": 0, **settings})
-    inner = create_app(chosen, ServedModels(), is_guarded=False)
+    models = ServedModels()
+    inner = create_app(chosen, models, is_guarded=False)
     replicas = InProcess(inner)
     outer: Any = front(chosen, Keys.of(chosen), replicas)
     inner.state.akunu.is_ready = True
@@ -78,6 +79,7 @@ def fronted(**settings: Any) -> Iterator[tuple[httpx.Client, InProcess]]:
     ):
         yield client, replicas
         client.post("/v1/models/unload", json={})
+    asyncio.run(models.close())  # nobody runs the application's own end
 
 
 @pytest.fixture(scope="module")
