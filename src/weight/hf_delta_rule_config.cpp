@@ -17,8 +17,8 @@ void read_hf_delta_rules(ConfigObject& config, ModelConfig& model) {
   if (const std::optional<std::string> type = config.text("mamba_ssm_dtype");
       type && *type != "float32")
     config.refuse_support("mamba_ssm_dtype", "akunu keeps states in float32");
-  config.find(
-      "mlp_only_layers");  // all are, where there are no experts; else who reads those looks
+  // All are, where there are no experts; else who reads those looks.
+  config.find("mlp_only_layers");
   const uint32_t period = config.needed_count("full_attention_interval", 4);
   const JsonValue* const types = config.find("layer_types");
   const bool is_listed = types != nullptr && types->kind == JsonValue::Kind::array;
