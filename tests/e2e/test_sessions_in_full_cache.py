@@ -4,6 +4,7 @@ of texts that ended, or come back in part; the text is the same.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,7 +49,10 @@ def test_branches_that_are_loaded_lie_in_the_cache_once(branches: list[Path]) ->
     with with_pages(5) as model:  # two that all share, and one for each
         sessions = [model.load_session(path) for path in branches]
         assert [each.restored_tokens for each in sessions] == [620] * 3
-        assert sum(each.free for each in model.occupancy.cache) == 0
+        begun = time.monotonic()  # the engine says how full it is a moment after it answered
+        while free := sum(each.free for each in model.occupancy.cache):
+            assert time.monotonic() - begun < 30, free
+            time.sleep(0.01)
         for session, path in zip(sessions, branches, strict=True):
             reply = session.generate(max_tokens=8, temperature=1.0, seed=3)
             assert reply == expected_of(path)
