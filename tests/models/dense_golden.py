@@ -96,3 +96,11 @@ def write(folder: Path, golden: DenseGolden) -> Path:
     hf_directory.write_safetensors(folder / "model.safetensors", tensors)
     hf_directory.write_tokenizer(folder, VOCAB)
     return folder
+
+
+def changed(folder: Path, **keys: Any) -> Path:
+    """The directory with other keys in its config.json; None leaves one out."""
+    path = folder / "config.json"
+    config = json.loads(path.read_text()) | keys
+    path.write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
+    return folder

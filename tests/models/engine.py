@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,7 @@ def start(
     speculation: int = 0,
     keeps_positions: bool = False,
     goes_on_from: Any = None,
+    logit_bias: Mapping[int, float] | None = None,
     **sampling: Any,
 ) -> Any:
     """A generation of `n` tokens, or until one of `stop_ids`; greedy unless `sampling` differs."""
@@ -102,7 +103,7 @@ def start(
         max_tokens=n,
         stop_ids=list(stop_ids),
         sampling=SamplingOptions(**sampling).packed(seed=0),
-        logit_bias={},
+        logit_bias=dict(logit_bias or {}),
         logprobs=logprobs,
         choice=choice,
         priority=priority,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import dense_golden
 import numpy as np
 import pytest
-from dense_golden import TOKENS
-from engine import chunked, finished, start
+from dense_golden import TOKENS, changed
+from engine import finished, start
 
 import akunu
 from akunu.errors import ModelFormatError, UnsupportedModelError
@@ -28,14 +27,6 @@ ATTENTION = 2 * 2 * 2 * 32
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return dense_golden.write(tmp_path / "model", dense_golden.load("nemotron-h"))
-
-
-def changed(folder: Path, **keys: Any) -> Path:
-    """The directory with other keys in its config.json; None leaves one out."""
-    path = folder / "config.json"
-    config = json.loads(path.read_text()) | keys
-    path.write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
-    return folder
 
 
 def test_feed_forward_layers_keep_nothing(folder: Path) -> None:
@@ -96,15 +87,6 @@ def test_a_file_of_gguf_and_texts_that_go_on(folder: Path, tmp_path: Path) -> No
         session.rewind(40)
         session.append(TOKENS[40:60])
         assert session.generate(max_tokens=10).token_ids == first
-
-
-def test_logits_on_every_device_are_those_of_pieces(folder: Path, device: str) -> None:
-    tokens = TOKENS[:40]
-    with akunu.load(folder, device=device, context=PAGE, kv_type="f32") as model:
-        whole = chunked(model, tokens, [32, 8], "prompt")
-        np.testing.assert_array_equal(chunked(model, tokens, [1, 2, 20, 17], "prompt"), whole)
-        steps = chunked(model, tokens, [1] * 40, "generated")
-        np.testing.assert_array_equal(chunked(model, tokens, [16, 16, 8], "generated"), steps)
 
 
 MIXED = ["linear_attention", "mlp", "full_attention", "mlp", "linear_attention"]

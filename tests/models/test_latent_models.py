@@ -12,7 +12,7 @@ import hf_directory
 import numpy as np
 import pytest
 import quantised_tensors as quantised
-from dense_golden import N_COLUMNS, POSITIONS, TOKENS
+from dense_golden import N_COLUMNS, POSITIONS, TOKENS, changed
 from engine import BOUND_F16_CACHE, BOUND_F32_CACHE, finished, opened, start
 from latent_files import newer
 
@@ -30,14 +30,6 @@ LAYERS, HEADS, PLAIN, VALUE, RANK = 4, 6, 24, 32, 64
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return dense_golden.write(tmp_path / "model", dense_golden.load("deepseek2"))
-
-
-def changed(folder: Path, **keys: Any) -> Path:
-    """The directory with other keys in its config.json; None leaves one out."""
-    path = folder / "config.json"
-    config = json.loads(path.read_text()) | keys
-    path.write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
-    return folder
 
 
 def converted(folder: Path, recipe: str = "F32") -> Path:

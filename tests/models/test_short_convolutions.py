@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import dense_golden
 import numpy as np
 import pytest
-from dense_golden import TOKENS, VOCAB
+from dense_golden import TOKENS, VOCAB, changed
 from engine import chunked, finished, start
 
 import akunu
-from akunu import SamplingOptions
 from akunu.errors import ModelFormatError, UnsupportedModelError
 
 PAGE = 256
@@ -25,14 +23,6 @@ KV_BYTES = {"f16": 2, "f32": 4}
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return dense_golden.write(tmp_path / "model", dense_golden.load("lfm2"))
-
-
-def changed(folder: Path, **keys: Any) -> Path:
-    """The directory with other keys in its config.json; None leaves one out."""
-    path = folder / "config.json"
-    config = json.loads(path.read_text()) | keys
-    path.write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
-    return folder
 
 
 @pytest.mark.parametrize("kv_type", ["f16", "f32"])
@@ -74,27 +64,15 @@ def test_an_identical_prompt_computes_one_row(folder: Path) -> None:
 
 @pytest.mark.parametrize("speculation", [1, 4, 15])
 def test_refused_drafts_leave_nothing_behind(folder: Path, speculation: int) -> None:
-    phrase = TOKENS[:17]
+    prompt = (TOKENS[:17] * 15)[:250]
     bias = dict.fromkeys(range(6, VOCAB), -np.inf)
     drafted = held = 0
     with akunu.load(folder, context=1024, threads=2) as model:
-
-        def text(seed: int, n: int) -> tuple[list[int], Any]:
-            generation = model._native.start(
-                np.array((phrase * 15)[:250], np.uint32),
-                max_tokens=90,
-                stop_ids=[],
-                sampling=SamplingOptions(temperature=1.5, seed=seed).packed(seed=0),
-                logit_bias=bias,
-                logprobs=None,
-                speculation=n,
-            )
-            return finished(generation), generation
-
         for seed in range(4):
-            expected, _ = text(seed, 0)
-            found, generation = text(seed, speculation)
-            assert found == expected
+            sampling: dict[str, Any] = {"temperature": 1.5, "seed": seed, "logit_bias": bias}
+            expected = finished(start(model, prompt, 90, **sampling))
+            generation = start(model, prompt, 90, speculation=speculation, **sampling)
+            assert finished(generation) == expected
             drafted += generation.drafted_tokens
             held += generation.held_tokens
     assert 0 < held < drafted

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import peft_adapter
 import pytest
 from engine import BOUND_F32_CACHE, relative_error
 from random_models import ModelCase, random_tokens
@@ -35,18 +36,11 @@ def test_an_adapter_gives_the_logits_of_peft(
     model_case: Cases, tmp_path: Path, kind: str, name: str
 ) -> None:
     import hf_model
-    import peft
     import torch
 
     case = model_case(kind)
-    torch.manual_seed(3)
-    config = peft.LoraConfig(r=3, lora_alpha=7, task_type="CAUSAL_LM", **CONFIGS[name])
-    adapted = peft.get_peft_model(hf_model.load(case.spec, case.weights), config).eval()
-    with torch.no_grad():
-        for key, parameter in adapted.named_parameters():
-            if "lora_" in key:
-                parameter.normal_(std=0.2)
-    adapted.save_pretrained(tmp_path / "adapter")
+    model = hf_model.load(case.spec, case.weights)
+    adapted = peft_adapter.adapted(model, tmp_path / "adapter", **CONFIGS[name])
     tokens = random_tokens(case.spec, 70, seed=5)
     with torch.no_grad():
         expected = adapted(torch.tensor([tokens])).logits[0].numpy()
@@ -81,21 +75,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 def deepseek(tmp_path: Path, **config: Any) -> tuple[Any, Path, Path]:
     """A model of latents and experts that peft has adapted, its directory and the adapter's."""
-    import peft
     import random_experts
-    import torch
 
     model = random_experts.model_of("deepseek3-moe")
     folder = random_experts.save(tmp_path / "model", model)
-    torch.manual_seed(3)
-    adapted = peft.get_peft_model(
-        model, peft.LoraConfig(r=3, lora_alpha=7, task_type="CAUSAL_LM", **config)
-    ).eval()
-    with torch.no_grad():
-        for key, parameter in adapted.named_parameters():
-            if "lora_" in key:
-                parameter.normal_(std=0.2)
-    adapted.save_pretrained(tmp_path / "adapter")
+    adapted = peft_adapter.adapted(model, tmp_path / "adapter", **config)
     return adapted, folder, tmp_path / "adapter"
 
 

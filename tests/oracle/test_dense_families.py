@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import peft_adapter
 import pytest
 
 pytest.importorskip("torch")
@@ -271,36 +271,23 @@ def test_an_importance_matrix_is_of_the_inputs_of_every_matrix(case: Case) -> No
 
 @pytest.mark.filterwarnings("ignore")  # of peft and torch
 def test_an_adapter_gives_the_logits_of_peft(case: Case, tmp_path: Path) -> None:
-    import peft
     import torch
 
     tokens = TOKENS[:70]
-    model = rnd.model_of(case.family)
-    torch.manual_seed(3)
-    config = peft.LoraConfig(
-        r=3,
-        lora_alpha=7,
-        task_type="CAUSAL_LM",
+    adapted = peft_adapter.adapted(
+        rnd.model_of(case.family),
+        tmp_path / "adapter",
         target_modules="all-linear",
         # What latent attention absorbs, what is of no layer, and routers of streams: refused. The
         # output of Nemotron-H's scans peft refuses.
         exclude_modules=r".*(kv_b_proj|per_layer_model_projection|altup.*|mixer\.out_proj)",
     )
-    adapted = peft.get_peft_model(model, config).eval()
-    with torch.no_grad():
-        for key, parameter in adapted.named_parameters():
-            if "lora_" in key:
-                parameter.normal_(std=0.2)
-    adapted.save_pretrained(tmp_path / "adapter")
-    # Of families that may have experts peft writes patterns of theirs, which this model has not.
-    path = tmp_path / "adapter" / "adapter_config.json"
-    said = json.loads(path.read_text())
-    none = {"rank_pattern": {}, "alpha_pattern": {}, "target_parameters": None}
-    path.write_text(json.dumps(said | none))
+    # This model has no experts.
+    adapter = peft_adapter.without_patterns(tmp_path / "adapter")
     with torch.no_grad():
         expected = adapted(torch.tensor([tokens])).logits[0].numpy()
     for path in (case.directory, case.gguf("F32")):
-        with akunu.load(path, kv_type="f32", adapters={"a": tmp_path / "adapter"}) as ours:
+        with akunu.load(path, kv_type="f32", adapters={"a": adapter}) as ours:
             assert relative_error(ours.logits(tokens, adapters="a"), expected) <= BOUND_F32_CACHE
             assert relative_error(ours.logits(tokens), expected) > 50 * BOUND_F32_CACHE
 
