@@ -1,7 +1,6 @@
 // The memory of the GPU: every buffer has a label and is counted, and what does not fit is refused
 // before it is asked for. The host sees none of it: what it writes and reads passes through one
-// pinned block. Weights that find no room there lie in pinned memory of the host, which kernels read
-// by the same addresses.
+// pinned block. Weights that do not fit stay in pinned memory of the host, which kernels read directly.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +32,8 @@ inline bool in_host_memory(const Buffer& buffer) {
   return static_cast<const Allocation*>(buffer.handle)->in_host_memory;
 }
 
-// Memory of the host that the GPU copies from and to by itself, and that kernels can read: its address is
-// the same there (unified addressing, which every GPU that is taken has).
+// Pinned (page-locked) memory of the host: the GPU copies from and to it by itself, and kernels read it by the host's
+// own address (unified virtual addressing, which every GPU from sm_80 on has).
 class PinnedBlock {
  public:
   PinnedBlock() = default;

@@ -25,8 +25,8 @@ struct CompiledLaunch {
   Arguments arguments;  // without the pass range and the workspace
 };
 
-// A weight in the host's memory. Many rows read it from a copy on the GPU, which a command begins with: they read
-// it once for each tile of rows.
+// A weight in the host's memory. For many rows the command first copies it to the GPU, since each tile of rows reads
+// the whole weight again.
 struct StagedWeight {
   uint32_t slot = 0;
   DevicePointer at = 0;  // in the host's memory

@@ -96,7 +96,7 @@ void Steps::launch_command(Stream stream, const CompiledProgram& program, uint32
                       std::to_string(scope.n_rows) + " rows");
 }
 
-// In the stream of the commands: behind the last one that reads another weight's copy there.
+// In the stream of the commands, so that a copy waits for the command before, which may read the same memory.
 void Steps::stage_weights(Stream stream, const CompiledCommand& command, DevicePointer to) const {
   for (const StagedWeight& weight : command.staged_weights)
     gpu_.driver().check(

@@ -61,9 +61,9 @@ struct ExpertConfig {
   uint32_t n_layers_ahead = 0;  // behind all others, which guess tokens further ahead
 };
 
-// The gated delta rule (Yang et al., 2024): a head's state is a matrix of key_dim rows. A row of a text
-// multiplies it by a number, takes from it what it has for the row's key, and adds the row's value instead,
-// to a part; what it has for the row's query is what comes out.
+// The gated delta rule (Yang et al., 2024), a linear attention. Each value head has a state S, [value_dim, key_dim].
+// A row with key k, query q and value v decays it by g, and moves what it recalls for k towards v by the share beta:
+// S = g S; S += beta (v - S k) k^T; the output is S q / sqrt(key_dim). k and q are normalised to length 1.
 struct DeltaRule {
   uint32_t n_key_heads = 0;    // of queries, too
   uint32_t n_value_heads = 0;  // each has a state
@@ -77,15 +77,22 @@ struct DeltaRule {
   uint32_t convolved() const { return 2 * keys() + values(); }
 };
 
-// What a model file says of layers that scan, as in Scan; 0 where it says nothing.
-struct ScanConfig {
+// The selective scan of Mamba-2 (Dao and Gu, 2024). A row is projected to a gate z, to x, B and C, which go through a
+// causal convolution, and to a time step t of each head. A head's state S, [head_dim, state_dim], becomes
+// e^(t rate) S + t x B^T; the output is S C + skip x, times silu(z), and RMS-normed in n_groups groups. The cache keeps
+// the inputs of the convolution and the states.
+struct Scan {
   uint32_t n_heads = 0;
   uint32_t head_dim = 0;
   uint32_t state_dim = 0;
-  uint32_t n_groups = 0;
-  uint32_t width = 0;
-  float time_min = 0;
+  uint32_t n_groups = 0;  // of heads that share B and C
+  uint32_t width = 0;     // rows that a row sees in the convolution, its own included
+  float time_min = 0;     // steps of time are clamped
   float time_max = std::numeric_limits<float>::infinity();
+
+  uint32_t inner_dim() const { return n_heads * head_dim; }
+  uint32_t convolved_dim() const { return inner_dim() + 2 * n_groups * state_dim; }
+  uint32_t projected_dim() const { return inner_dim() + convolved_dim() + n_heads; }
 };
 
 // What a model file says, whatever its format; 0 or empty where it says nothing.
@@ -121,10 +128,10 @@ struct ModelConfig {
   uint32_t latent_rank = 0;
   uint32_t query_rank = 0;
   uint32_t value_dim = 0;
-  float latent_norm_epsilon = 0;   // 0: norm_epsilon
-  uint32_t convolution_width = 0;  // of layers that convolve, as in ShortConvolution
-  DeltaRule delta_rule;            // of layers that recur
-  ScanConfig scan;
+  float latent_norm_epsilon = 0;            // 0: norm_epsilon
+  uint32_t convolution_width = 0;           // of layers that convolve, as in ShortConvolution
+  DeltaRule delta_rule;                     // of layers that recur
+  Scan scan;                                // of layers that scan
   std::optional<float> attention_soft_cap;  // 0: none
   std::optional<float> logit_soft_cap;      // 0: none
   // Factors; 0: the file says none. What a family does with logit_scale is its own.
@@ -148,7 +155,7 @@ enum class Mixer : uint8_t { attention, convolution, delta_rule, scan, none };
 enum class FeedForward : uint8_t {
   gated,  // down(act(gate(x)) * up(x))
   plain,  // down(act(up(x)))
-  none,   // the layer is its mixer
+  none,   // the layer has only its mixer
 };
 enum class NormKind : uint8_t { rms, layer };
 // Where a layer's two norms are: before attention and feed-forward, or after each was added to the
@@ -183,24 +190,6 @@ struct RecurrentState {
   uint32_t head_size = 0;  // numbers of the state of each
   uint32_t convolved = 0;  // numbers of a row that are convolved
   uint32_t width = 0;      // rows that the convolution sees, its own included
-};
-
-// Mamba-2 (Dao and Gu, 2024). A row is projected to a gate, to x, B and C, which go through a convolution
-// along the text, and to a step of time for each head. A head's state, [head_dim, state_dim], fades with
-// the step and gets x B^T more; what is read is state C. Heads share B and C in groups. The result times
-// silu of the gate is normed, by as many groups. The cache keeps the convolution's inputs and the states.
-struct Scan {
-  uint32_t n_heads = 0;
-  uint32_t head_dim = 0;
-  uint32_t state_dim = 0;
-  uint32_t n_groups = 1;
-  uint32_t width = 0;  // rows that a row sees in the convolution, its own included
-  float time_min = 0;  // steps of time are clamped
-  float time_max = std::numeric_limits<float>::infinity();
-
-  uint32_t inner_dim() const { return n_heads * head_dim; }
-  uint32_t convolved_dim() const { return inner_dim() + 2 * n_groups * state_dim; }
-  uint32_t projected_dim() const { return inner_dim() + convolved_dim() + n_heads; }
 };
 
 // A feed-forward network that is many, of which a router chooses some for each row.
@@ -366,12 +355,13 @@ struct FamilyTraits {
   // Windowed layers have heads of another length than others, the last layers may read the keys and
   // values of earlier ones, and each may have an embedding of its own.
   bool layer_shapes = false;
-  bool convolves = false;     // layers may have a short convolution instead of attention
-  bool recurs = false;        // layers may have the gated delta rule instead
-  bool tiles_values = false;  // whose value heads GGUF has in the order of DeltaRule::is_tiled
-  bool streams = false;       // the residual is several streams, gates may be cut
-  bool scans = false;         // or a scan
-  bool alternates = false;    // a layer is a mixer, or a feed-forward network
+  bool convolves = false;  // layers may have a short convolution instead of attention
+  bool recurs = false;     // layers may have the gated delta rule instead
+  bool tiles_values =
+      false;                // in its GGUF files value heads are in the order of DeltaRule::is_tiled
+  bool streams = false;     // the residual is several streams, gates may be cut
+  bool scans = false;       // layers may have the selective scan of Mamba-2 instead
+  bool alternates = false;  // a layer is a mixer or a feed-forward network, never both
 };
 
 const FamilyTraits* find_family(std::string_view architecture);  // null: not here

@@ -40,10 +40,11 @@ constexpr uint32_t kUsualWindows = 6;
 // Of each. With pages for fewer, beams of one window would push out those of another at every step.
 constexpr uint32_t kUsualBeams = 5;
 
-// Positions that there is room for before weights get the rest of a device's own memory, where nobody says how
-// many there shall be.
+// Where `context` is not given, the cache gets room for this many positions before weights get the rest of a device's own
+// memory.
 constexpr uint32_t kContextBesideWeights = 8192;
-// Of such memory, for what commands need beside their operands, which is known when programs are compiled.
+// Bytes of a device's own memory that are left to the workspaces of commands, whose size is known only when programs
+// are compiled.
 constexpr uint64_t kKeptForWorkspaces = 64ull << 20;
 
 // What `run` finds wrong with a model, said of its file.
@@ -165,7 +166,8 @@ void Model::import(const ModelSource& source, const LoadOptions& options) {
   }
 }
 
-// What finds no room on the device beside a context. Its own memory is asked for as if all weights were there.
+// Decides, before any weight is loaded, which ones stay in the host's memory: those that do not fit on the device
+// beside scratch and the cache of a context.
 WeightPlacement Model::place(const ModelSource& source, const LoadOptions& options) {
   const TensorMap tensors = outlines(source);
   const FusedForwards fused(arch_, tensors, std::vector<Binding>(arch_.layers.size()),

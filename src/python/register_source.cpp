@@ -211,6 +211,7 @@ class NativeSource {
     result["active_stream"] = config.active_stream;
     result["scales_streams"] = config.scales_streams;
     result["may_not_rotate"] = family.may_not_rotate;
+    result["tiles_values"] = family.tiles_values;
     const ArchDescriptor described = describe(config), unsaid = usual(config);
     ModelConfig rotating = config;
     for (LayerConfig& layer : rotating.layers) layer.rotates.reset();

@@ -138,19 +138,25 @@ class Reader {
     return static_cast<float>(*value);
   }
 
-  // Every so many layers one attends. Names are Mamba's: states are keys' lengths, groups their heads.
-  void read_delta_rule(const FamilyTraits& family, ModelConfig& config) const {
+  // The length of a recurrent layer's heads, from that of all of them.
+  uint32_t head_of_inner(uint32_t n_heads) const {
     const uint32_t inner = required("ssm.inner_size");
+    if (n_heads == 0 || inner % n_heads != 0)
+      throw ModelFormatError(path() + ": " + key("ssm.inner_size") + " is " +
+                             std::to_string(inner) + ", which " + std::to_string(n_heads) +
+                             " heads cannot share");
+    return inner / n_heads;
+  }
+
+  // GGUF calls the numbers of the delta rule what they are in Mamba: the number of key heads is
+  // "group_count", their length "state_size". One layer of each `full_attention_interval` has attention.
+  void read_delta_rule(const FamilyTraits& family, ModelConfig& config) const {
     DeltaRule& rule = config.delta_rule;
     rule.n_key_heads = required("ssm.group_count");
     rule.n_value_heads = required("ssm.time_step_rank");
     rule.key_dim = required("ssm.state_size");
     rule.width = required("ssm.conv_kernel");
-    if (rule.n_value_heads == 0 || inner % rule.n_value_heads != 0)
-      throw ModelFormatError(path() + ": " + key("ssm.inner_size") + " is " +
-                             std::to_string(inner) + ", which " +
-                             std::to_string(rule.n_value_heads) + " heads cannot share");
-    rule.value_dim = inner / rule.n_value_heads;
+    rule.value_dim = head_of_inner(rule.n_value_heads);
     rule.is_tiled = family.tiles_values;
     const uint32_t period = optional("full_attention_interval").value_or(4);
     if (period == 0)
@@ -159,18 +165,13 @@ class Reader {
       config.layers[i].recurs = (i + 1) % period != 0;
   }
 
-  // Mamba-2's; what is called the rank of the step of time is the number of heads.
-  void read_scan(ScanConfig& scan) const {
-    const uint32_t inner = required("ssm.inner_size");
+  // Of Mamba-2. The number of heads is called "time_step_rank".
+  void read_scan(Scan& scan) const {
     scan.n_heads = required("ssm.time_step_rank");
     scan.n_groups = required("ssm.group_count");
     scan.state_dim = required("ssm.state_size");
     scan.width = required("ssm.conv_kernel");
-    if (scan.n_heads == 0 || inner % scan.n_heads != 0)
-      throw ModelFormatError(path() + ": " + key("ssm.inner_size") + " is " +
-                             std::to_string(inner) + ", which " + std::to_string(scan.n_heads) +
-                             " heads cannot share");
-    scan.head_dim = inner / scan.n_heads;
+    scan.head_dim = head_of_inner(scan.n_heads);
   }
 
   ExpertConfig experts() const {

@@ -94,7 +94,7 @@ class HfConfigReader {
         model.architecture = "granitemoe";
       if (has_experts) {
         result.naming = HfNaming::shared_mlp;
-        // As files of GGUF have it; the expert that all rows go through has a length of its own.
+        // GGUF, too, has the length of one routed expert here. That of the shared expert is in `experts`.
         for (LayerConfig& layer : model.layers) layer.ffn_dim = model.experts.dim;
       }
     }

@@ -27,7 +27,7 @@ float limit_of(ConfigObject& config, const JsonValue& item) {
   return kInfinity;
 }
 
-void read_time_limits(ConfigObject& config, ScanConfig& scan) {
+void read_time_limits(ConfigObject& config, Scan& scan) {
   const JsonValue* const limits = config.find("time_step_limit");
   if (limits == nullptr) return;
   if (limits->kind != JsonValue::Kind::array || limits->items.size() != 2)
@@ -109,7 +109,7 @@ void read_hf_mixers(ConfigObject& config, ModelConfig& model) {
     config.refuse_value("rms_norm_eps", "layer_norm_epsilon is another number");
   need("mlp_hidden_act", "relu2");
   need("mamba_hidden_act", "silu");
-  ScanConfig& scan = model.scan;
+  Scan& scan = model.scan;
   scan.n_heads = config.needed_count("mamba_num_heads", 128);
   scan.head_dim = config.needed_count("mamba_head_dim", 64);
   scan.n_groups = config.needed_count("n_groups", 8);
@@ -159,7 +159,7 @@ void read_hf_scans(ConfigObject& config, ModelConfig& model) {
     config.find("time_step_limit");
     return;
   }
-  ScanConfig& scan = model.scan;
+  Scan& scan = model.scan;
   scan.n_heads = config.needed_count("mamba_n_heads", 128);
   scan.n_groups = config.needed_count("mamba_n_groups", 1);
   scan.state_dim = config.needed_count("mamba_d_state", 256);

@@ -5,8 +5,8 @@
 //   1 a, 2 b: rows [rows, n_value_heads]   3 rate, 4 bias: vectors [n_value_heads]
 //   5 states: float [page][2][n_value_heads][value_dim][key_dim]; that after n positions is at index n % 2
 //   6 out: rows [rows, n_value_heads * value_dim]   25 GatedDeltaRuleParams
-//   slices: kStateRows rows of one head's state, for a whole span; old and new state take 8 KiB each (key_dim 128)
-//   and stay in L1
+//   slices: kStateRows rows of the state of one head, for all rows of a span. With a key_dim of 128 the old state and
+//   the new one take 8 KiB each, and stay in L1
 //   limit: one row: memory, reads one half of the state and writes the other; many: three FMAs and a
 //   product per number of state and row
 #include "cpu/isa/isa.h"

@@ -6,8 +6,8 @@
 // soft_cap: data = cap * tanh(data / cap)
 //                                      0 data: rows [rows, n]                   25 SoftCapParams
 // scale: data = data * factor          0 data: rows [rows, n]                   25 ScaleParams
-// split_heads: of each head, 2 head_dim numbers, one half is out's and the other rest's
-//                                      0 input: rows [rows, n_heads, 2, head_dim]
+// split_heads: each head of the input has 2 * head_dim numbers: the first half goes to out, the second to rest
+//                                      0 input: rows [rows, n_heads, 2 * head_dim]
 //                                      1 out, 2 rest: rows [rows, n_heads, head_dim]
 //                                                                               25 SplitHeadsParams
 //   slices: one row; for soft_cap and scale kPiece numbers of a row, since rows of logits are long

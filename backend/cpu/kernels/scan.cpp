@@ -6,8 +6,8 @@
 //   5 states: float [page][2][n_heads][head_dim][state_dim]; the state after n positions is at index n % 2
 //   6 out: rows [rows, n_heads * head_dim]
 //   25 SelectiveScanParams
-//   slices: kStateRows rows of one head's state, for a whole span; old and new state take 8 KiB each (state_dim 128)
-//   and stay in L1
+//   slices: kStateRows rows of the state of one head, for all rows of a span. With a state_dim of 128 the old state and
+//   the new one take 8 KiB each, and stay in L1
 //   limit: two FMAs per number of state and row
 // gated_norm: out[r, i] = kind(rms_norm of u = input * silu(gate), over every `group` numbers)
 //   0 input: rows [rows, dim]   1 gate: rows [rows, gate_stride]   2 weight: vector [dim]

@@ -77,7 +77,7 @@
   data[i] = data[i] * params.factor;
 }
 
-// Of each head, 2 head_dim numbers, one half is out's and the other rest's.
+// Each head of the input has 2 * head_dim numbers: the first half goes to out, the second to rest.
 [[kernel]] void split_heads(device const float* input [[buffer(0)]],
                             device float* out [[buffer(1)]], device float* rest [[buffer(2)]],
                             constant PassRange& pass [[buffer(23)]],

@@ -32,8 +32,6 @@ _TAPS: Final = 3
 _NUMBERS: Final = re.compile(r"streams\.(router|predict|correct)\.weight$")
 """Matrices of a few rows, which the engine takes as vectors."""
 _STREAMS: Final = {"altup_proj": "streams.in", "altup_unembd_proj": "streams.out"}
-_TILED: Final = frozenset({"qwen35", "qwen35moe"})
-"""Architectures of which llama.cpp has value heads in another order than directories."""
 _PER_LAYER: Final = "per_layer_embedding.weight"
 _ORDER: Final = ("enc.conv", "enc.position_embd", "enc.blk.", "enc.", "", "blk.", "output")
 """How names begin, in the order of a pass; "": the embeddings."""
@@ -329,7 +327,7 @@ class DirectorySource:
             tensor.shape = (n, tensor.shape[0] // n)
             return tensor
         layers = numbers["described"]["layers"]
-        order = _values_order(native.name, layers) if _tiles_values(numbers) else None
+        order = _values_order(native.name, layers) if numbers["tiles_values"] else None
         columns = _columns(native.name, layers)
         if columns is not None or order is not None:
             return DirectoryTensor(native, None, columns, order=order)
@@ -340,11 +338,6 @@ class DirectorySource:
             head_dim = numbers["described"]["layers"][0]["head_dim"]
             return DirectoryTensor(native, (head_dim, numbers["rope_dim"]))
         return DirectoryTensor(native, None)
-
-
-def _tiles_values(numbers: dict[str, Any]) -> bool:
-    """Whether llama.cpp has value heads in an order in which key heads repeat as a whole."""
-    return numbers["architecture"] in _TILED
 
 
 def _values_order(

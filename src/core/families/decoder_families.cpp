@@ -1,12 +1,9 @@
 // Decoders with one feed-forward network in each layer. families.h says what a family is.
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 
 #include "core/error.h"
 #include "core/families/families.h"
-#include "core/kernel_params.h"
 
 namespace akunu::families {
 
@@ -64,7 +61,7 @@ ArchDescriptor gemma(const ModelConfig& config) {
   return arch;
 }
 
-// Every `period`th layer sees everything and the others a window, unless the file says which.
+// Every `period`th layer has full attention, the others a sliding window, unless the file says which.
 void give_windows(ArchDescriptor& arch, const ModelConfig& config, size_t period,
                   uint32_t usual_window) {
   for (size_t i = 0; i < arch.layers.size(); ++i)
@@ -94,8 +91,8 @@ void give_soft_caps(ArchDescriptor& arch, const ModelConfig& config, float of_at
 
 }  // namespace
 
-// Gemma 2 (2024): norms behind attention and the feed-forward network, caps, a window in every
-// second layer.
+// Gemma 2 (2024): norms after attention and after the feed-forward network, soft caps on the logits and on the
+// scores of attention, a sliding window in every second layer.
 ArchDescriptor gemma2(const ModelConfig& config) {
   ArchDescriptor arch = gemma(config);
   give_windows(arch, config, 2, 4096);

@@ -1,15 +1,7 @@
 // Encoders of texts and of speech. families.h says what a family is.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <string>
-
-#include "core/error.h"
 #include "core/families/families.h"
-#include "core/kernel_params.h"
 
 namespace akunu::families {
-
 namespace {
 
 // What makes an encoder of a decoder: rows see those behind them, too.

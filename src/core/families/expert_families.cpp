@@ -1,12 +1,10 @@
 // Decoders whose feed-forward networks are experts. families.h says what a family is.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 
 #include "core/error.h"
 #include "core/families/families.h"
-#include "core/kernel_params.h"
 
 namespace akunu::families {
 
@@ -89,7 +87,7 @@ ArchDescriptor llama_or_mixtral(const ModelConfig& config) {
   return arch;
 }
 
-// OLMoE (2024): norms of all heads of Q and of K, experts whose weights are as they are.
+// OLMoE (2024): one norm over all heads of Q, and one of K; the chosen experts' weights are not normalised.
 ArchDescriptor olmoe(const ModelConfig& config) {
   ArchDescriptor arch = qwen2(config);
   for (LayerDescriptor& layer : arch.layers) layer.head_norms = layer.norms_all_heads = true;

@@ -1,8 +1,5 @@
 // Decoders with layers that have no attention: short convolutions, scans (Mamba-2), the gated delta rule. families.h
 // says what a family is.
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <string>
 
 #include "core/error.h"
@@ -10,22 +7,35 @@
 #include "core/kernel_params.h"
 
 namespace akunu::families {
+namespace {
+
+constexpr uint32_t kMostWidth = 64;
+constexpr uint64_t kMostNumbers = 1u << 28;  // numbers of a row have 32 bits in the kernels
+
+void take_attention_away(LayerDescriptor& layer, Mixer mixer) {
+  layer.mixer = mixer;
+  layer.rope_style = RopeStyle::none;
+  layer.head_norms = false;
+}
+
+// Of a convolution, in rows. `before` and `behind` are what the message says around it.
+void check_width(uint32_t width, const std::string& before, const std::string& behind) {
+  if (width < 2 || width > kMostWidth)
+    throw ModelFormatError(before + std::to_string(width) + behind + "; it must be 2 to " +
+                           std::to_string(kMostWidth));
+}
+
+}  // namespace
 
 // LFM2 (Liquid AI, 2025): qwen3, most of whose layers have a short convolution instead of attention.
 ArchDescriptor lfm2(const ModelConfig& config) {
-  constexpr uint32_t kMostWidth = 64;
   ArchDescriptor arch = qwen3(config);
   for (size_t i = 0; i < arch.layers.size(); ++i) {
     if (!config.layers[i].convolves) continue;
     LayerDescriptor& layer = arch.layers[i];
-    layer.mixer = Mixer::convolution;
-    layer.rope_style = RopeStyle::none;
-    layer.head_norms = false;
+    take_attention_away(layer, Mixer::convolution);
     layer.convolution = ShortConvolution{.dim = config.dim, .width = config.convolution_width};
-    if (config.convolution_width < 2 || config.convolution_width > kMostWidth)
-      throw ModelFormatError("the width of the short convolution is " +
-                             std::to_string(config.convolution_width) + "; it must be 2 to " +
-                             std::to_string(kMostWidth));
+    check_width(config.convolution_width, "the width of the short convolution is ", "");
   }
   return arch;
 }
@@ -34,16 +44,13 @@ namespace {
 
 // Layers with the gated delta rule instead of attention, whose own attention has gates.
 void give_delta_rules(ArchDescriptor& arch, const ModelConfig& config) {
-  constexpr uint32_t kMostWidth = 64;
   const DeltaRule& rule = config.delta_rule;
   const auto text = [](uint64_t number) { return std::to_string(number); };
   for (size_t i = 0; i < arch.layers.size(); ++i) {
     LayerDescriptor& layer = arch.layers[i];
     layer.output_gate = !config.layers[i].recurs;
     if (!config.layers[i].recurs) continue;
-    layer.mixer = Mixer::delta_rule;
-    layer.rope_style = RopeStyle::none;
-    layer.head_norms = false;
+    take_attention_away(layer, Mixer::delta_rule);
     layer.delta_rule = rule;
     for (const uint32_t number :
          {rule.n_key_heads, rule.n_value_heads, rule.key_dim, rule.value_dim})
@@ -54,12 +61,9 @@ void give_delta_rules(ArchDescriptor& arch, const ModelConfig& config) {
     if (rule.key_dim > kMaxStateDim)
       throw UnsupportedModelError("keys of the delta rule have " + text(rule.key_dim) +
                                   " numbers; akunu has 1 to " + text(kMaxStateDim));
-    if (rule.width < 2 || rule.width > kMostWidth)
-      throw ModelFormatError("the convolution before the delta rule is over " + text(rule.width) +
-                             " rows; it must be 2 to " + text(kMostWidth));
-    constexpr uint64_t kMost = 1u << 28;  // numbers of a row have 32 bits in the kernels
-    if (uint64_t{rule.n_key_heads} * rule.key_dim >= kMost ||
-        uint64_t{rule.n_value_heads} * rule.value_dim >= kMost)
+    check_width(rule.width, "the convolution before the delta rule is over ", " rows");
+    if (uint64_t{rule.n_key_heads} * rule.key_dim >= kMostNumbers ||
+        uint64_t{rule.n_value_heads} * rule.value_dim >= kMostNumbers)
       throw ModelFormatError(text(rule.n_value_heads) + " heads of the delta rule, of " +
                              text(rule.value_dim) + " numbers, are beyond what any model has");
     layer.state = RecurrentState{.n_heads = rule.n_value_heads,
@@ -83,22 +87,13 @@ namespace {
 
 // Layers that scan instead of attending.
 void give_scans(ArchDescriptor& arch, const ModelConfig& config) {
-  constexpr uint32_t kMostWidth = 64;
-  const ScanConfig& from = config.scan;
+  const Scan& from = config.scan;
   const auto text = [](uint64_t number) { return std::to_string(number); };
   for (size_t i = 0; i < arch.layers.size(); ++i) {
     if (!config.layers[i].scans) continue;
     LayerDescriptor& layer = arch.layers[i];
-    layer.mixer = Mixer::scan;
-    layer.rope_style = RopeStyle::none;
-    layer.head_norms = false;
-    layer.scan = Scan{.n_heads = from.n_heads,
-                      .head_dim = from.head_dim,
-                      .state_dim = from.state_dim,
-                      .n_groups = from.n_groups,
-                      .width = from.width,
-                      .time_min = from.time_min,
-                      .time_max = from.time_max};
+    take_attention_away(layer, Mixer::scan);
+    layer.scan = from;
     if (from.n_heads == 0 || from.head_dim == 0 || from.n_groups == 0 ||
         from.n_heads % from.n_groups != 0)
       throw ModelFormatError(text(from.n_heads) + " heads of a scan, of " + text(from.head_dim) +
@@ -107,17 +102,14 @@ void give_scans(ArchDescriptor& arch, const ModelConfig& config) {
       throw UnsupportedModelError("the state of a scan has " + text(from.state_dim) +
                                   " numbers for each of a head; akunu has 1 to " +
                                   text(kMaxStateDim));
-    if (from.width < 2 || from.width > kMostWidth)
-      throw ModelFormatError("the convolution before a scan is over " + text(from.width) +
-                             " rows; it must be 2 to " + text(kMostWidth));
-    constexpr uint64_t kMost = 1u << 28;  // numbers of a row have 32 bits in the kernels
-    if (uint64_t{from.n_heads} * from.head_dim >= kMost ||
-        uint64_t{from.n_groups} * from.state_dim >= kMost)
+    check_width(from.width, "the convolution before a scan is over ", " rows");
+    if (uint64_t{from.n_heads} * from.head_dim >= kMostNumbers ||
+        uint64_t{from.n_groups} * from.state_dim >= kMostNumbers)
       throw ModelFormatError(text(from.n_heads) + " heads of a scan, of " + text(from.head_dim) +
                              " numbers, are beyond what any model has");
     layer.state = RecurrentState{.n_heads = from.n_heads,
                                  .head_size = from.head_dim * from.state_dim,
-                                 .convolved = layer.scan->convolved_dim(),
+                                 .convolved = from.convolved_dim(),
                                  .width = from.width};
     if (!(from.time_min >= 0 && from.time_max >= from.time_min))
       throw ModelFormatError("the limits of a scan's steps of time are " +
