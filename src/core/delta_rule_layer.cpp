@@ -7,21 +7,16 @@ namespace akunu {
 ValueId emit_delta_rule(Emitter& emitter, const DeltaRuleLayer& layer) {
   const DeltaRule& is = layer.is;
   const uint32_t n = is.convolved(), values = is.values();
-  const ValueId convolved = emitter.rows("delta convolved", n);
-  const std::string bias = layer.name + "kernel.bias";
-  emitter.emit(
-      Operation::causal_convolution, layer.label + "delta convolution",
-      {layer.input, emitter.vector(layer.name + "kernel.weight", uint64_t{n} * is.width),
-       emitter.find(bias) != nullptr ? emitter.vector(bias, n) : kNoValue, layer.inputs, convolved},
-      CausalConvolutionParams{n, is.width, n, 0, layer.page_table_stride, layer.inputs_base, {}});
+  const ValueId convolved = emit_causal_convolution(emitter, layer.name, layer.label + "delta ",
+                                                    {layer.input, n, is.width, n, 0}, layer.caches);
 
   const ValueId recalled = emitter.rows("recalled", values);
   emitter.emit(
       Operation::gated_delta_rule, layer.label + "delta rule",
       {convolved, layer.a, layer.b, emitter.vector(layer.name + "rate.weight", is.n_value_heads),
-       emitter.vector(layer.name + "time.bias", is.n_value_heads), layer.states, recalled},
+       emitter.vector(layer.name + "time.bias", is.n_value_heads), layer.caches.states, recalled},
       GatedDeltaRuleParams{is.n_key_heads, is.n_value_heads, is.key_dim, is.value_dim, is.is_tiled,
-                           layer.page_table_stride, layer.states_base, 0});
+                           layer.caches.page_table_stride, layer.caches.states_base, 0});
 
   emitter.emit(Operation::head_norm, layer.label + "recalled norm",
                {recalled, emitter.vector(layer.name + "norm.weight", is.value_dim)},

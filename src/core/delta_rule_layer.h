@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/emitter.h"
+#include "core/recurrent_layer.h"
 
 namespace akunu {
 
@@ -15,8 +15,7 @@ struct DeltaRuleLayer {
   ValueId gate;             // [values]
   ValueId a, b;             // [n_value_heads]: how much of a state is kept, and how much is added
   float norm_epsilon;
-  ValueId inputs, states;  // caches
-  uint32_t page_table_stride, inputs_base, states_base;
+  RecurrentCaches caches;
 };
 
 // Returns what the heads recall for a row, [values], in the kind that the projection of the output wants.

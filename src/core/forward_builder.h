@@ -10,6 +10,7 @@
 
 #include "core/emitter.h"
 #include "core/forward.h"
+#include "core/recurrent_layer.h"
 #include "core/residual_streams.h"
 
 namespace akunu {
@@ -67,6 +68,7 @@ class ForwardBuilder : Emitter {
   ValueId attention(const Layer& layer);
   ValueId latent_attention(const Layer& layer, const Latent& latent);
   ValueId convolution(const Layer& layer, const ShortConvolution& is);
+  RecurrentCaches recurrent_caches(const Layer& layer);
   ValueId scan(const Layer& layer, const Scan& is);
   ValueId delta_rule(const Layer& layer, const DeltaRule& is);
   static SpanAttentionParams span_attention(const LayerDescriptor& is, bool causal);

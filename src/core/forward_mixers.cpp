@@ -149,28 +149,31 @@ ValueId ForwardBuilder::convolution(const Layer& layer, const ShortConvolution& 
   return project(layer, "convolution output", convolved, output, is.dim);
 }
 
-// Its norm, too, has the name of attention's.
+RecurrentCaches ForwardBuilder::recurrent_caches(const Layer& layer) {
+  const LayerCache& inputs = memory_.layers[layer.index];
+  const LayerCache& states = memory_.states[layer.index];
+  return {.inputs = bound(layer.label + "inputs", inputs.keys, inputs.format),
+          .states = bound(layer.label + "states", states.keys, states.format),
+          .page_table_stride = memory_.page_table_stride,
+          .inputs_base = memory_.page_table_bases[inputs.group],
+          .states_base = memory_.page_table_bases[states.group]};
+}
+
+// The norm before it has the name of attention's.
 ValueId ForwardBuilder::scan(const Layer& layer, const Scan& is) {
   const ValueId projected = rows("scan projected", is.projected_dim());
   const Part part{"in", is.projected_dim(), projected};
   project_normed(layer, "scan norm", "attention_norm", "scan.", {&part, 1});
-  const LayerCache& inputs = memory_.layers[layer.index];
-  const LayerCache& states = memory_.states[layer.index];
-  const ValueId scanned =
-      emit_scan(*this, {.is = is,
-                        .name = layer.name + "scan.",
-                        .label = layer.label,
-                        .projected = projected,
-                        .norm_epsilon = arch_.norm_epsilon,
-                        .inputs = bound(layer.label + "inputs", inputs.keys, inputs.format),
-                        .states = bound(layer.label + "states", states.keys, states.format),
-                        .page_table_stride = memory_.page_table_stride,
-                        .inputs_base = memory_.page_table_bases[inputs.group],
-                        .states_base = memory_.page_table_bases[states.group]});
+  const ValueId scanned = emit_scan(*this, {.is = is,
+                                            .name = layer.name + "scan.",
+                                            .label = layer.label,
+                                            .projected = projected,
+                                            .norm_epsilon = arch_.norm_epsilon,
+                                            .caches = recurrent_caches(layer)});
   return project(layer, "scan output", scanned, "scan.output", is.inner_dim());
 }
 
-// Likewise. A gate comes last, of the input, too.
+// Likewise. The gate, a projection of the same input, comes last.
 ValueId ForwardBuilder::delta_rule(const Layer& layer, const DeltaRule& is) {
   const ValueId input = rows("delta input", is.convolved());
   const ValueId gate = rows("delta gate", is.values());
@@ -180,22 +183,15 @@ ValueId ForwardBuilder::delta_rule(const Layer& layer, const DeltaRule& is) {
                         {"a", is.n_value_heads, a},
                         {"b", is.n_value_heads, b}};
   project_normed(layer, "delta norm", "attention_norm", "delta.", parts);
-  const LayerCache& inputs = memory_.layers[layer.index];
-  const LayerCache& states = memory_.states[layer.index];
-  const ValueId recalled =
-      emit_delta_rule(*this, {.is = is,
-                              .name = layer.name + "delta.",
-                              .label = layer.label,
-                              .input = input,
-                              .gate = gate,
-                              .a = a,
-                              .b = b,
-                              .norm_epsilon = arch_.norm_epsilon,
-                              .inputs = bound(layer.label + "inputs", inputs.keys, inputs.format),
-                              .states = bound(layer.label + "states", states.keys, states.format),
-                              .page_table_stride = memory_.page_table_stride,
-                              .inputs_base = memory_.page_table_bases[inputs.group],
-                              .states_base = memory_.page_table_bases[states.group]});
+  const ValueId recalled = emit_delta_rule(*this, {.is = is,
+                                                   .name = layer.name + "delta.",
+                                                   .label = layer.label,
+                                                   .input = input,
+                                                   .gate = gate,
+                                                   .a = a,
+                                                   .b = b,
+                                                   .norm_epsilon = arch_.norm_epsilon,
+                                                   .caches = recurrent_caches(layer)});
   return project(layer, "delta output", recalled, "delta.output", is.values());
 }
 

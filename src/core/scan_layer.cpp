@@ -7,31 +7,27 @@ namespace akunu {
 ValueId emit_scan(Emitter& emitter, const ScanLayer& layer) {
   const Scan& is = layer.is;
   const uint32_t inner = is.inner_dim(), n = is.convolved_dim(), stride = is.projected_dim();
-  const ValueId convolved = emitter.rows("scan convolved", n);
-  const std::string bias = layer.name + "kernel.bias";
-  emitter.emit(
-      Operation::causal_convolution, layer.label + "scan convolution",
-      {layer.projected, emitter.vector(layer.name + "kernel.weight", uint64_t{n} * is.width),
-       emitter.find(bias) != nullptr ? emitter.vector(bias, n) : kNoValue, layer.inputs, convolved},
-      CausalConvolutionParams{
-          n, is.width, stride, inner, layer.page_table_stride, layer.inputs_base, {}});
+  const ValueId convolved =
+      emit_causal_convolution(emitter, layer.name, layer.label + "scan ",
+                              {layer.projected, n, is.width, stride, inner}, layer.caches);
 
   const ValueId scanned = emitter.rows("scanned", inner);
-  emitter.emit(Operation::selective_scan, layer.label + "scan",
-               {convolved, layer.projected, emitter.vector(layer.name + "rate.weight", is.n_heads),
-                emitter.vector(layer.name + "time.bias", is.n_heads),
-                emitter.vector(layer.name + "skip.weight", is.n_heads), layer.states, scanned},
-               SelectiveScanParams{is.n_heads,
-                                   is.head_dim,
-                                   is.state_dim,
-                                   is.n_groups,
-                                   stride,
-                                   inner + n,
-                                   is.time_min,
-                                   is.time_max,
-                                   layer.page_table_stride,
-                                   layer.states_base,
-                                   {}});
+  emitter.emit(
+      Operation::selective_scan, layer.label + "scan",
+      {convolved, layer.projected, emitter.vector(layer.name + "rate.weight", is.n_heads),
+       emitter.vector(layer.name + "time.bias", is.n_heads),
+       emitter.vector(layer.name + "skip.weight", is.n_heads), layer.caches.states, scanned},
+      SelectiveScanParams{is.n_heads,
+                          is.head_dim,
+                          is.state_dim,
+                          is.n_groups,
+                          stride,
+                          inner + n,
+                          is.time_min,
+                          is.time_max,
+                          layer.caches.page_table_stride,
+                          layer.caches.states_base,
+                          {}});
 
   const ActivationKind kind =
       emitter.kind_for(layer.name + "output.weight", emitter.arch().dim, inner);

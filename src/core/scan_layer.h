@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/emitter.h"
+#include "core/recurrent_layer.h"
 
 namespace akunu {
 
@@ -13,8 +13,7 @@ struct ScanLayer {
   std::string name, label;  // how tensors ("layers.3.scan.") and commands ("layer 3 ") begin
   ValueId projected;        // [projected_dim]: gate; x, B and C; steps of time
   float norm_epsilon;
-  ValueId inputs, states;  // caches
-  uint32_t page_table_stride, inputs_base, states_base;
+  RecurrentCaches caches;
 };
 
 // Returns what the scan makes of a row, [inner_dim], in the kind that the projection of its output wants.
