@@ -52,6 +52,8 @@ class InProcess(Replicas):
                 left = None if left is None else left - 1
                 # A replica that waits for a processor may have all of its answer in one part.
                 yield first_event(part) if left == 0 and isinstance(part, bytes) else part
+            if left == 0:
+                raise ReplicaDiedError(name)
         finally:
             await parts.aclose()
 
