@@ -5,9 +5,11 @@
 #include <mutex>
 #include <utility>
 
+#include "core/device_group.h"
 #include "core/device_share.h"
 #include "core/error.h"
 #include "core/home_process.h"
+#include "core/kernel_params.h"
 #include "cpu/cpu_device.h"
 #include "cpu/roofline.h"
 #ifdef AKUNU_CUDA_DEVICE
@@ -110,7 +112,19 @@ class SharedDevices {
 }  // namespace
 
 std::shared_ptr<Device> create_device(std::string_view name, const DeviceOptions& options) {
-  return with_backend(name, [&](const Backend& backend) { return backend.create(options); });
+  if (options.gpus == 1)
+    return with_backend(name, [&](const Backend& backend) { return backend.create(options); });
+  if (options.gpus == 0 || options.gpus > kMaxRanks)
+    throw ArgumentError("gpus must be 1 to " + std::to_string(kMaxRanks) + ", got " +
+                        std::to_string(options.gpus));
+  // Those that have several: others than "cuda" are for tests.
+  return with_backend(name == "auto" ? "cuda" : name, [&](const Backend& backend) {
+    std::vector<std::shared_ptr<Device>> ranks;
+    DeviceOptions of_rank = options;
+    for (of_rank.gpu = 0; of_rank.gpu < options.gpus; ++of_rank.gpu)
+      ranks.push_back(backend.create(of_rank));
+    return std::shared_ptr<Device>(std::make_shared<DeviceGroup>(std::move(ranks)));
+  });
 }
 
 std::shared_ptr<Device> share_device(std::string_view name, const DeviceOptions& options) {
@@ -125,6 +139,13 @@ Roofline measure_roofline(std::string_view name, const DeviceOptions& options) {
 
 std::vector<Level> levels_of(std::string_view name) {
   return with_backend(name, [](const Backend& backend) { return backend.levels(); });
+}
+
+uint32_t n_devices([[maybe_unused]] std::string_view name) {
+#ifdef AKUNU_CUDA_DEVICE
+  if (name == "cuda") return cuda::n_gpus();
+#endif
+  return 1;
 }
 
 #ifdef AKUNU_CUDA_KERNEL_FILE

@@ -13,6 +13,8 @@ namespace akunu {
 
 struct DeviceOptions {
   uint32_t threads = 0;  // CPU workers; 0: as many as the process may use
+  uint32_t gpus = 1;     // that compute a model together, the first that the process sees
+  uint32_t gpu = 0;      // the one that a device is, counted as the driver does
   std::string isa = {};  // CPU instruction set level; empty: AKUNU_CPU_ISA, or the best there is
 };
 
@@ -55,6 +57,10 @@ std::vector<Level> levels_of(std::string_view name);
 // Where the compiled kernels of the device cuda are, in a build that has none inside; said before a
 // device is asked for. A path that is no such file is an error of who asks for the device.
 void use_cuda_kernels(const std::string& path);
+
+// Number of devices of this backend that one model can be divided among: of "cuda" the GPUs that the process sees, of
+// all others 1.
+uint32_t n_devices(std::string_view name);
 
 // Those of this build, the fastest first.
 std::vector<std::string_view> backend_names();

@@ -21,6 +21,19 @@ DOCUMENT = ROOT / "docs" / "models.md"
 
 DEVICES = {"cpu": "CPU", "metal": "Metal", "metal-emulated": "Metal, emulated", "cuda": "CUDA"}
 
+# Dense ones, those with recurrent layers, experts; others follow by their names.
+_ORDER = (
+    *("llama", "qwen2", "qwen3", "phi3", "gemma", "gemma2", "gemma3", "gemma3n", "gemma4"),
+    *("mistral3", "granite", "smollm3", "olmo2", "glm4", "ernie4_5", "seed_oss", "hunyuan-dense"),
+    *("exaone4", "starcoder2", "command-r", "cohere2", "deepseek2", "minicpm3", "lfm2", "mamba2"),
+    *("granitehybrid", "nemotron_h", "nemotron_h_moe", "falcon-h1", "qwen35", "qwen2moe"),
+    *("qwen3moe", "qwen35moe", "qwen3next", "kimi-linear", "olmoe", "granitemoe", "glm4moe"),
+    *("gpt-oss", "ernie4_5-moe", "hunyuan-moe", "deepseek"),
+)
+
+# A format that more architectures than these were measured in is a column of the first table.
+MANY = 12
+
 _HEAD = """# Models: every architecture in every format, measured
 
 `tools/models_page.py` writes this page from what `tests/models/test_every_format.py`,
@@ -34,12 +47,21 @@ every weight. What a number says of the arithmetic:
 
 - about 1e-6: everything in float32;
 - 1e-4 to 1e-3: weights of 16 bits beside rows rounded to 16 bits; MLX's beside rows of 14 bits;
-- about 1e-2: weights in blocks beside rows rounded to 8 bits, as the CPU multiplies them.
+- 1e-2 to 1e-1: weights in blocks beside rows rounded to 8 bits, as the CPU multiplies them;
+- 1e-1 to 1, of models with experts: a rounded row chose another expert than the exact one.
 
-An empty cell was not measured: encoders are tested in fewer formats, and a device is in the table
-where its tests ran. Formats: [GGUF](gguf.md), [safetensors and MLX](directories.md) (groups of 64).
-The last measurements beside transformers, llama.cpp and MLX are in those pages.
+Columns and lines without a device are the CPU's. An empty cell was not measured: encoders are
+tested in fewer formats, and a device is here where its tests ran. Formats: [GGUF](gguf.md),
+[safetensors and MLX](directories.md) (groups of 64). The last measurements beside transformers,
+llama.cpp and MLX are in those pages; what encoders of images compute is measured in
+[images](images.md). Vocabularies and chat templates are no part of this; falcon-h1's own were not
+at hand, and go the ways that others go ([tokenizers.md](tokenizers.md#models)).
 
+## Every architecture
+"""
+
+_BETWEEN = """
+## Every format
 """
 
 
@@ -63,41 +85,59 @@ def write_results(errors: Errors) -> None:
 
 def document() -> str:
     """The page for the results as they are."""
-    return _HEAD + "\n".join(_table(read_results(RESULTS))) + "\n"
+    errors = read_results(RESULTS)
+    parts = [_HEAD, *_families(errors), _BETWEEN, *_formats(errors)]
+    return "\n".join(parts) + "\n"
 
 
 def _ordered(names: Iterable[str], first: tuple[str, ...]) -> list[str]:
     return sorted(set(names), key=lambda name: (first.index(name) if name in first else 99, name))
 
 
-def _table(errors: Errors) -> Iterator[str]:
-    from_first = (
-        *("llama", "qwen2", "qwen3", "phi3", "gemma", "gemma2", "gemma3", "gemma3n", "gemma4"),
-        *("mistral3", "granite"),
-        *("smollm3", "olmo2", "glm4", "ernie4_5", "seed_oss", "hunyuan-dense", "exaone4"),
-        *("starcoder2", "command-r", "cohere2", "deepseek2", "minicpm3", "lfm2"),
-        *("granitehybrid", "nemotron_h", "qwen35"),
-        *("qwen2moe", "qwen3moe", "qwen35moe", "qwen3next", "olmoe", "granitemoe", "glm4moe"),
-        *("gpt-oss", "ernie4_5-moe"),
-        *("hunyuan-moe", "deepseek"),
-    )
-    architectures = _ordered((key[0] for key in errors), from_first)
-    devices = [device for device in DEVICES if any(key[2] == device for key in errors)]
-    yield f"| format | device | {' | '.join(f'`{name}`' for name in architectures)} |"
-    yield "|---|---|" + "---|" * len(architectures)
-    for number_format in _ordered((key[1] for key in errors), ()):
-        for device in devices:
-            if all(key[1:] != (number_format, device) for key in errors):
-                continue
-            cells = [_cell(errors, each, number_format, device) for each in architectures]
-            yield f"| {number_format} | {DEVICES[device]} | {' | '.join(cells)} |"
+def _families(errors: Errors) -> Iterator[str]:
+    """A line for each architecture, in the formats that many were measured in."""
+    columns = [
+        (number_format, device)
+        for number_format, device in _measured(errors)
+        if _is_of_many(errors, number_format, device)
+    ]
+    yield f"| architecture | {' | '.join(_name(*each) for each in columns)} |"
+    yield "|---|" + "---|" * len(columns)
+    for architecture in _ordered((key[0] for key in errors), _ORDER):
+        cells = [_cell(errors, architecture, *each) for each in columns]
+        yield f"| `{architecture}` | {' | '.join(cells)} |"
+
+
+def _formats(errors: Errors) -> Iterator[str]:
+    """A line for each of the other formats, for the architectures that were measured in them."""
+    lines = [each for each in _measured(errors) if not _is_of_many(errors, *each)]
+    architectures = _ordered((key[0] for key in errors if key[1:] in lines), _ORDER)
+    yield f"| format | {' | '.join(f'`{name}`' for name in architectures)} |"
+    yield "|---|" + "---|" * len(architectures)
+    for number_format, device in lines:
+        cells = [_cell(errors, each, number_format, device) for each in architectures]
+        yield f"| {_name(number_format, device)} | {' | '.join(cells)} |"
+
+
+def _measured(errors: Errors) -> list[tuple[str, str]]:
+    """Formats with the devices that they were measured on."""
+    order = list(DEVICES)
+    return sorted({key[1:] for key in errors}, key=lambda each: (each[0], order.index(each[1])))
+
+
+def _is_of_many(errors: Errors, number_format: str, device: str) -> bool:
+    return sum(key[1:] == (number_format, device) for key in errors) > MANY
+
+
+def _name(number_format: str, device: str) -> str:
+    return number_format if device == "cpu" else f"{number_format}, {DEVICES[device]}"
 
 
 def _cell(errors: Errors, architecture: str, number_format: str, device: str) -> str:
     error = errors.get((architecture, number_format, device))
     if error is None:
         return ""
-    return f"{error:.1e}".replace("e-0", "e-")
+    return f"{error:.1e}".replace("e-0", "e-").removesuffix("e+00")
 
 
 def main() -> None:

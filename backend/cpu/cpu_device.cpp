@@ -137,6 +137,9 @@ class CpuDevice final : public Device {
       submissions_.add(copies);
   }
 
+  // Another CPU's memory is this one's.
+  void reach(const Device&) override {}
+
   Weight import_weight(const WeightSource& source) override {
     refuse_in_child();
     check_weight(source);

@@ -20,6 +20,7 @@
 #include "cuda/chip.h"
 #include "cuda/gpu.h"
 #include "cuda/kernel_table.h"
+#include "cuda/kernel_table_warpgroups.h"
 #include "cuda/memory.h"
 #include "cuda/modules.h"
 #include "cuda/program.h"
@@ -50,16 +51,18 @@ class CudaDevice final : public Device {
       throw ArgumentError("level \"" + options.isa + "\" is not one of " + std::string(kLevel));
     if (kernel_images().empty())
       throw DeviceError(
-          "akunu's kernels for NVIDIA GPUs are not installed: pip install akunu-cuda, or from the "
-          "source: pip install ./packaging/cuda");
-    state_ = std::make_unique<State>();
+          "cuda is for NVIDIA GPUs, and akunu's kernels for them are not installed: where there is "
+          "such a GPU, pip install akunu-cuda, or from the source: pip install ./packaging/cuda");
+    state_ = std::make_unique<State>(options.gpu);
     const Gpu& gpu = state_->gpu;
     chip_ = describe_chip(
         {gpu.name(), static_cast<uint32_t>(gpu.attribute(Attribute::multiprocessors)),
          static_cast<uint32_t>(gpu.attribute(Attribute::clock_kilohertz)), gpu.memory_bytes(),
          static_cast<uint32_t>(gpu.attribute(Attribute::memory_clock_kilohertz)),
          static_cast<uint32_t>(gpu.attribute(Attribute::memory_bus_bits))});
-    block_bytes_ = static_cast<uint32_t>(gpu.attribute(Attribute::shared_bytes_of_block));
+    choice_ = {static_cast<uint32_t>(gpu.attribute(Attribute::shared_bytes_of_block)),
+               rows_on_tensor_cores(),
+               prompts_on_warpgroups(gpu.capability(), kernel_architectures())};
     chip_.level = kLevel;
     chip_.reason = "compute capability " + std::to_string(gpu.capability() / 10) + "." +
                    std::to_string(gpu.capability() % 10) + ", kernels for " +
@@ -180,13 +183,18 @@ class CudaDevice final : public Device {
   Pipeline find_kernel(const KernelRequest& request) const override {
     for (const CachedKernel& known : kernels_)
       if (known.request == request) return {&known.kernel};
-    std::optional<Kernel> kernel = cuda::find_kernel(request, block_bytes_);
+    std::optional<Kernel> kernel = cuda::find_kernel(request, choice_);
     if (!kernel) return {};
     return {&kernels_.emplace_back(CachedKernel{request, std::move(*kernel)}).kernel};
   }
 
   std::string unsupported_shape(const KernelRequest& request) const override {
     return metal::unsupported_shape(request);
+  }
+
+  void reach(const Device& other) override {
+    refuse();
+    state_->gpu.reach(static_cast<const CudaDevice&>(other).state_->gpu);
   }
 
   void set_limits(const SubmissionLimits& limits) override {
@@ -262,7 +270,7 @@ class CudaDevice final : public Device {
 
  private:
   struct State {
-    State() { current.reset(); }
+    explicit State(uint32_t ordinal) : opened(open_gpu(ordinal)) { current.reset(); }
     // To be called before the destructor: freeing what the members have needs a current context.
     void end() { current = std::make_unique<Current>(gpu); }
 
@@ -279,7 +287,7 @@ class CudaDevice final : public Device {
       driver.check(result, what);
     }
 
-    const std::shared_ptr<Opened> opened = open_gpu();
+    const std::shared_ptr<Opened> opened;
     const Gpu& gpu = opened->gpu;
     Modules& modules = opened->modules;
     // Set while members are constructed and destroyed; between, each call makes its own.
@@ -336,7 +344,7 @@ class CudaDevice final : public Device {
   void fail(Result result) {
     failure_ = state_->gpu.driver().describe(result, "a step on the GPU");
     failed_ticket_ = state_->submissions.n_done() + 1;
-    forget_gpu();
+    forget_gpu(state_->gpu.ordinal());
     while (!state_->submissions.idle()) {
       state_->submissions.front().outcome.finished = true;
       state_->submissions.finish_front();
@@ -370,7 +378,7 @@ class CudaDevice final : public Device {
 
   const HomeProcess home_;
   ChipConfig chip_;
-  uint32_t block_bytes_ = 0;                  // shared memory that a block may have
+  KernelChoice choice_;
   mutable std::deque<CachedKernel> kernels_;  // each that was asked for; pipelines point to them
   std::unique_ptr<State> state_;
   std::string failure_;  // of the GPU: nothing runs any more

@@ -16,6 +16,8 @@ std::shared_ptr<Device> create_cuda_device(const DeviceOptions& options);
 namespace cuda {
 
 std::vector<Level> levels();
+// That the process sees. Throws DeviceError where there is no driver.
+uint32_t n_gpus();
 
 // Takes some tenths of a second, with the GPU to itself. Throws as create_cuda_device, and OutOfMemoryError.
 Roofline measure_roofline(const DeviceOptions& options);

@@ -22,7 +22,7 @@ using Graph = struct GraphOfDriver*;
 using GraphExec = struct GraphExecOfDriver*;
 
 // Values of enumerations of the driver that are used here.
-constexpr Result kSuccess = 0, kOutOfMemory = 2, kNotReady = 600;
+constexpr Result kSuccess = 0, kOutOfMemory = 2, kNotReady = 600, kPeerAccessEnabled = 704;
 constexpr uint32_t kNonBlocking = 1;      // of a stream
 constexpr uint32_t kNoTiming = 2;         // of an event
 constexpr uint32_t kCaptureOfThread = 1;  // of a capture: other threads go on as they are
@@ -75,6 +75,8 @@ static_assert(sizeof(LaunchConfig) == 56);
   X(context_release, cuDevicePrimaryCtxRelease_v2, (DeviceNumber device))                         \
   X(context_push, cuCtxPushCurrent_v2, (Context context))                                         \
   X(context_pop, cuCtxPopCurrent_v2, (Context * context))                                         \
+  X(peer_access, cuCtxEnablePeerAccess, (Context context, uint32_t flags))                        \
+  X(can_access, cuDeviceCanAccessPeer, (int32_t* can, DeviceNumber device, DeviceNumber other))   \
   X(memory_info, cuMemGetInfo_v2, (size_t* free, size_t* total))                                  \
   X(memory_allocate, cuMemAlloc_v2, (DevicePointer * pointer, size_t bytes))                      \
   X(memory_free, cuMemFree_v2, (DevicePointer pointer))                                           \

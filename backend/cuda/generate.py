@@ -62,6 +62,10 @@ REPLACED = {
     "multiply_matrices": "",
     "multiply": '\n#include "cuda/kernels/multiply_rows.h"\n',
     "multiply_tile": '\n#include "cuda/kernels/multiply_tile.h"\n',
+    "multiply_prompt_tile": (
+        '\n#include "cuda/kernels/warpgroup.h"\n#include "cuda/kernels/warpgroup_weights.h"\n'
+        '#include "cuda/kernels/warpgroup_tile.h"\n'
+    ),
 }
 
 # Operands of a kernel that lie at another slot: the input of a prompt's matmul, in parts, in the
@@ -69,7 +73,13 @@ REPLACED = {
 ELSEWHERE = {("gemm", 0): 24, ("gemm_group", 0): 24}
 
 # Threads of a block at most, and how many blocks a multiprocessor is to have registers for.
-LAUNCH_BOUNDS = {"gemm": "__launch_bounds__(256, 2) ", "gemm_group": "__launch_bounds__(256, 2) "}
+LAUNCH_BOUNDS = (
+    dict.fromkeys(("gemm", "gemm_group"), "__launch_bounds__(256, 2) ")
+    | dict.fromkeys(
+        ("rows_matmul", "rows_matmul_group", "rows_matmul_gated"), "__launch_bounds__(512, 1) "
+    )
+    | dict.fromkeys(("warpgroup_matmul", "warpgroup_matmul_group"), "__launch_bounds__(384, 1) ")
+)
 
 
 def after_template(tokens: list[Token], index: int) -> int:

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "cuda/cuda_device.h"
 
 namespace akunu::cuda {
 namespace {
@@ -12,14 +13,24 @@ constexpr uint32_t kLeastCapability = 80;
 
 }  // namespace
 
-Gpu::Gpu() : driver_(Driver::get()) {
-  int32_t n_devices = 0;
-  driver_.check(driver_.device_count(&n_devices), "asking for GPUs");
+uint32_t n_gpus() {
+  int32_t n = 0;
+  Driver::get().check(Driver::get().device_count(&n), "asking for GPUs");
+  return static_cast<uint32_t>(n);
+}
+
+Gpu::Gpu(uint32_t ordinal) : driver_(Driver::get()), ordinal_(ordinal) {
+  const uint32_t n_devices = n_gpus();
   if (n_devices == 0)
     throw DeviceError(
         "the NVIDIA driver finds no GPU; see `nvidia-smi` and CUDA_VISIBLE_DEVICES for which this "
         "process has");
-  driver_.check(driver_.device_get(&device_, 0), "asking for the first GPU");
+  if (ordinal >= n_devices)
+    throw DeviceError("this process has " + std::to_string(n_devices) +
+                      (n_devices == 1 ? " GPU, and " : " GPUs, and ") +
+                      std::to_string(ordinal + 1) +
+                      " are asked for; see `nvidia-smi` and CUDA_VISIBLE_DEVICES");
+  driver_.check(driver_.device_get(&device_, static_cast<int32_t>(ordinal)), "asking for a GPU");
   std::array<char, 256> name{};
   driver_.check(driver_.device_name(name.data(), static_cast<int32_t>(name.size()), device_),
                 "asking for the GPU's name");
@@ -52,6 +63,19 @@ Gpu::~Gpu() {
     static_cast<void>(driver_.context_pop(&before));
   }
   static_cast<void>(driver_.context_release(device_));
+}
+
+void Gpu::reach(const Gpu& other) const {
+  int32_t can = 0;
+  driver_.check(driver_.can_access(&can, device_, other.device_), "asking how GPUs are linked");
+  if (can == 0)
+    throw DeviceError("GPU " + std::to_string(ordinal_) + " cannot read the memory of GPU " +
+                      std::to_string(other.ordinal_) +
+                      " (peer access; `nvidia-smi topo -m` shows how they are linked), so they "
+                      "cannot compute a model together: load it with gpus=1");
+  const Current current(*this);
+  const Result result = driver_.peer_access(other.context_, 0);
+  if (result != kPeerAccessEnabled) driver_.check(result, "access to another GPU's memory");
 }
 
 int32_t Gpu::attribute(Attribute attribute) const {

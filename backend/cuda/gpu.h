@@ -11,7 +11,8 @@ namespace akunu::cuda {
 class Gpu {
  public:
   // Throws DeviceError where there is none, or one that is older than sm_80.
-  Gpu();
+  // `ordinal`: which of those that the process sees.
+  explicit Gpu(uint32_t ordinal = 0);
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
@@ -24,12 +25,16 @@ class Gpu {
   Context context() const { return context_; }
   const std::string& name() const { return name_; }
   uint32_t capability() const { return capability_; }  // 90 for sm_90
+  // Lets kernels here use the memory of another one. Throws DeviceError.
+  void reach(const Gpu& other) const;
+  uint32_t ordinal() const { return ordinal_; }
   int32_t attribute(Attribute attribute) const;
   uint64_t memory_bytes() const { return memory_bytes_; }
 
  private:
   friend class Current;
   const Driver& driver_;
+  uint32_t ordinal_ = 0;
   DeviceNumber device_ = 0;
   Context context_ = nullptr;
   Stream steps_ = nullptr, copies_ = nullptr, capture_ = nullptr;

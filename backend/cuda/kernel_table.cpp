@@ -1,7 +1,11 @@
 #include "cuda/kernel_table.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
+#include "core/error.h"
+#include "cuda/kernel_table_warpgroups.h"
 #include "metal/kernel_table.h"
 
 namespace akunu::cuda {
@@ -38,12 +42,25 @@ constexpr metal::GemmTiles kTiles{.grid = gemm_grid, .of_experts = false};
 // kernels/split_input.h: bytes of a row's step of 32 numbers, its two sums among them.
 constexpr uint32_t kStep = 32, kSplitStepBytes = kInputParts * 64 + 2 * 4;
 constexpr uint32_t kSplitThreads = 256;
+// kernels/warpgroup_matmul.h: a rounded input after a split one begins at a multiple of so many bytes.
+constexpr uint64_t kWorkspaceAlignment = 256;
 
-// The shared kernel of a matmul of prompts, behind a launch that takes its input apart.
+// The kernel of a prompt's matmul that Metal has too, after a launch that splits its input (split_input.h). With
+// AKUNU_CUDA_PROMPTS=warpgroups, wgmma kernels for the shapes that have one.
 template <class Params>
-std::optional<Kernel> matmul_of_prompts(const KernelRequest& request, const std::string& split) {
+std::optional<Kernel> matmul_of_prompts(const KernelRequest& request, const std::string& split,
+                                        const KernelChoice& choice) {
   std::optional<Kernel> kernel = metal::find_kernel(request, kTiles);
   if (!kernel) return kernel;
+  OnWarpgroups on_warpgroups;
+  if (choice.prompts_on_warpgroups)
+    on_warpgroups = put_on_warpgroups(request, request.params.get<Params>().k, *kernel);
+  if (on_warpgroups.is_all) {
+    kernel->workspace_bytes = [=](const std::byte* params, uint32_t max_rows) {
+      return on_warpgroups.workspace_bytes(max_rows, reinterpret_cast<const Params*>(params)->k);
+    };
+    return kernel;
+  }
   kernel->launches.insert(
       kernel->launches.begin(),
       {.function = split, .constants = {}, .grid = [](const Scope& scope) {
@@ -51,9 +68,12 @@ std::optional<Kernel> matmul_of_prompts(const KernelRequest& request, const std:
          return Grid{.threadgroups = {divide_up(eights * scope.n_rows, kSplitThreads), 1, 1},
                      .threads = {kSplitThreads, 1, 1}};
        }});
-  kernel->workspace_bytes = [](const std::byte* params, uint32_t max_rows) {
-    const uint32_t steps = divide_up(reinterpret_cast<const Params*>(params)->k, kStep);
-    return uint64_t{max_rows} * steps * kSplitStepBytes;
+  kernel->workspace_bytes = [=](const std::byte* params, uint32_t max_rows) {
+    const uint32_t k = reinterpret_cast<const Params*>(params)->k;
+    const uint64_t bytes = uint64_t{max_rows} * divide_up(k, kStep) * kSplitStepBytes;
+    if (!on_warpgroups.is_any) return bytes;
+    return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment +
+           on_warpgroups.workspace_bytes(max_rows, k);
   };
   return kernel;
 }
@@ -147,14 +167,132 @@ bool stage(const KernelRequest& request, uint32_t units_of_lane, metal::Launch& 
   return true;
 }
 
+// kernels/tensor_rows.h: windows of 256 weights, of which a warp has two stages of its weight rows; bytes of a warp's
+// input where there is one row; rows that one product takes.
+constexpr uint32_t kTileWindow = 256, kTileStages = 2, kTileWeightRows = 32;
+constexpr uint32_t kOneInputBytes = 2048, kEightRows = 8;
+// Warps of a block, and of a launch as run at the same time on a large GPU. Weights that are smaller are faster for one
+// row by the kernels without tensor cores.
+constexpr uint32_t kMostTileWarps = 16, kTileWarps = 2112;
+constexpr uint32_t kLongRow = 4096, kManyWeightRows = 4096;
+
+uint32_t tile_warp_bytes(Format format) {
+  const FormatInfo& info = format_info(format);
+  const uint32_t window = kTileWindow / info.block_size * info.block_bytes;
+  const uint32_t pieces = (window + 14 + 15) / 16 | 1u;
+  return kTileStages * kTileWeightRows * 16 * pieces + kOneInputBytes;
+}
+
+// The kernel of tensor cores for a launch for one row or few: nothing where its format has none.
+struct TileFunction {
+  std::string name;
+  Format format = Format::f32;
+};
+std::optional<TileFunction> tile_function(const metal::Launch& launch) {
+  constexpr uint32_t kConstantSecond = 5;
+  const auto is = [&](const std::string& name) {
+    return launch.function == name + "_r1" || launch.function == name + "_r4";
+  };
+  for (const Format format : kStagedFormats) {
+    const std::string name(format_info(format).name);
+    for (const std::string family : {"", "_group", "_gated"})
+      if (is("matvec" + family + "_" + name))
+        return TileFunction{"rows_matmul" + family + "_" + name, format};
+    // Of a group in a pair of formats, members that are all in one of them.
+    for (const Format second : kStagedFormats) {
+      const std::string other(format_info(second).name);
+      if (!is("matvec_group_" + name + "_" + other)) continue;
+      const bool is_second = (constant_of(launch, metal::kConstantMembers) &
+                              constant_of(launch, kConstantSecond)) != 0;
+      return TileFunction{"rows_matmul_group_" + (is_second ? other : name),
+                          is_second ? second : format};
+    }
+  }
+  return std::nullopt;
+}
+
+// A launch for each format of a group; for each member where the group has no norm: then a member's bits are those of a
+// matmul of its own, which goes the way that its own shape says.
+std::vector<metal::Launch> parts_of(const KernelRequest& request, const metal::Launch& launch) {
+  const uint32_t members = constant_of(launch, metal::kConstantMembers);
+  uint32_t left = members;
+  std::vector<metal::Launch> parts;
+  for (uint32_t m = 0; m < kMaxGroup; ++m) {
+    if ((left >> m & 1u) == 0) continue;
+    uint32_t own = 1u << m;
+    if (request.operation == Operation::norm_matmul_group)
+      for (uint32_t other = m + 1; other < kMaxGroup; ++other)
+        if ((left >> other & 1u) != 0 && request.weights[other] == request.weights[m])
+          own |= 1u << other;
+    left &= ~own;
+    metal::Launch& part = parts.emplace_back(launch);
+    part.waits = launch.waits && parts.size() == 1;
+    for (metal::FunctionConstant& constant : part.constants)
+      if (constant.index == metal::kConstantMembers) constant.value = own;
+  }
+  if (parts.empty()) parts.push_back(launch);
+  return parts;
+}
+
+// Puts kernels for tensor cores in the place of a kernel's launches, for one row as for several: a row has the same
+// bits alone and among others. Which weights, and how many warps share a weight's rows, follows its shape alone.
+void put_on_tensor_cores(const KernelRequest& request, uint32_t k, uint32_t block_bytes,
+                         Kernel& kernel) {
+  if (k < kLongRow) return;
+  std::vector<metal::Launch> launches;
+  for (const metal::Launch& launch : kernel.launches) {
+    std::vector<metal::Launch> own;
+    bool is_any = false;
+    for (const metal::Launch& part : parts_of(request, launch)) {
+      const std::optional<TileFunction> function = tile_function(part);
+      const uint32_t tiles = warps_of(request, part, kTileWeightRows);
+      const uint32_t warp_bytes = function ? tile_warp_bytes(function->format) : 0;
+      if (!function || tiles * kTileWeightRows < kManyWeightRows || 2 * warp_bytes > block_bytes) {
+        own.push_back(part);
+        continue;
+      }
+      is_any = true;
+      const uint32_t most =
+          std::min({block_bytes / warp_bytes, kMostTileWarps, divide_up(k, kTileWindow)});
+      uint32_t split = 2;
+      while (2 * split <= most && 2 * split * tiles <= kTileWarps) split *= 2;
+      metal::Launch on_tiles = part;
+      on_tiles.constants.push_back({kConstantWide, split, false});
+      on_tiles.grid = [=](const Scope& scope) {
+        return Grid{.threadgroups = {tiles, divide_up(scope.n_rows, kMaxFewRows), 1},
+                    .threads = {32 * split, 1, 1},
+                    .threadgroup_bytes = {split * warp_bytes}};
+      };
+      const auto add = [&](const char* rows, uint32_t min_rows, uint32_t max_rows) {
+        on_tiles.function = function->name + rows;
+        on_tiles.min_rows = min_rows;
+        on_tiles.max_rows = max_rows;
+        own.push_back(on_tiles);
+      };
+      if (part.max_rows == 1) {
+        add("_e0", 1, 1);
+      } else {
+        add("_e1", 2, kEightRows);
+        add("_e2", kEightRows + 1, UINT32_MAX);
+      }
+    }
+    if (!is_any) own = {launch};
+    launches.insert(launches.end(), own.begin(), own.end());
+  }
+  kernel.launches = std::move(launches);
+}
+
 // The shared kernel; of one row, several warps take a weight row's numbers where one would leave the GPU idle.
-std::optional<Kernel> matmul_of_rows(const KernelRequest& request) {
+std::optional<Kernel> matmul_of_rows(const KernelRequest& request, const KernelChoice& choice) {
   std::optional<Kernel> kernel = metal::find_kernel(request, kTiles);
   const uint32_t k = inputs_of(request);
+  if (kernel && choice.rows_on_tensor) put_on_tensor_cores(request, k, choice.block_bytes, *kernel);
   if (!kernel || k > kMostWideInputs) return kernel;
   const uint32_t units_of_lane = divide_up(k, kUnitsOfLanes * kUnitWeights);
   for (metal::Launch& launch : kernel->launches) {
-    if (launch.max_rows != 1 || stage(request, units_of_lane, launch)) continue;
+    if (launch.max_rows != 1 || launch.function.starts_with("rows_") ||
+        stage(request, units_of_lane, launch))
+      continue;
     const Scope scope{request.params.data(), 1, 1};
     const uint32_t warps = launch.grid(scope).threadgroups[0] * launch.grid(scope).threads[0] / 32;
     const uint32_t together =
@@ -247,34 +385,64 @@ std::optional<Kernel> attention_of_prompts(const KernelRequest& request) {
   return kernel;
 }
 
+// kernels/all_reduce.metal: a word of the exchange has two numbers.
+std::optional<Kernel> sum_of_ranks(const KernelRequest& request) {
+  if (request.params.get<AllReduceParams>().n % 2 != 0) return {};
+  Kernel kernel{.operation = request.operation, .launches = {}, .workspace_bytes = {}};
+  kernel.launches.push_back(
+      {.function = std::string(operation_info(request.operation).name),
+       .grid = [](const Scope& scope) {
+         const uint64_t pairs = uint64_t{scope.n_rows} * scope.get<AllReduceParams>().n / 2;
+         const uint64_t blocks = (pairs + kExchangeThreads - 1) / kExchangeThreads;
+         return Grid{.threadgroups = {static_cast<uint32_t>(
+                                          std::clamp<uint64_t>(blocks, 1, kExchangeBlocks)),
+                                      1, 1},
+                     .threads = {kExchangeThreads, 1, 1}};
+       }});
+  return kernel;
+}
+
 }  // namespace
 
-std::optional<Kernel> find_kernel(const KernelRequest& request, uint32_t block_bytes) {
+bool is_chosen(const char* variable, std::string_view choice) {
+  const char* set = std::getenv(variable);
+  const std::string_view asked = set == nullptr ? "" : set;
+  if (!asked.empty() && asked != "plain" && asked != choice)
+    throw ArgumentError(std::string(variable) + " must be plain or " + std::string(choice) +
+                        ", not \"" + std::string(asked) + "\"");
+  return asked == choice;
+}
+
+bool rows_on_tensor_cores() { return is_chosen("AKUNU_CUDA_ROWS", "tensor"); }
+
+std::optional<Kernel> find_kernel(const KernelRequest& request, const KernelChoice& choice) {
+  if (is_all_reduce(request.operation)) return sum_of_ranks(request);
   if (request.row_class == RowClass::many) {
     switch (request.operation) {
       case Operation::attention:
         return attention_of_prompts(request);
       case Operation::matmul:
       case Operation::matmul_add:
-        return matmul_of_prompts<MatmulParams>(request, "split_input");
+        return matmul_of_prompts<MatmulParams>(request, "split_input", choice);
       case Operation::matmul_group:
-        return matmul_of_prompts<MatmulGroupParams>(request, "split_input_of_group");
+        return matmul_of_prompts<MatmulGroupParams>(request, "split_input_of_group", choice);
       default:
         break;
     }
   } else {
     switch (request.operation) {
       case Operation::attention:
-        return attention_of_rows<AttentionParams>(request, "attention_rows", false, block_bytes);
+        return attention_of_rows<AttentionParams>(request, "attention_rows", false,
+                                                  choice.block_bytes);
       case Operation::rope_attention:
         return attention_of_rows<RopeAttentionParams>(request, "rope_attention_rows", true,
-                                                      block_bytes);
+                                                      choice.block_bytes);
       case Operation::matmul:
       case Operation::matmul_add:
       case Operation::matmul_group:
       case Operation::norm_matmul_group:
       case Operation::norm_gated_matmul:
-        return matmul_of_rows(request);
+        return matmul_of_rows(request, choice);
       default:
         break;
     }

@@ -9,7 +9,22 @@
 
 namespace akunu::cuda {
 
-// `block_bytes`: shared memory that a block may have on this GPU.
-std::optional<metal::Kernel> find_kernel(const KernelRequest& request, uint32_t block_bytes);
+struct KernelChoice {
+  uint32_t block_bytes = 0;  // shared memory that a block may have on this GPU
+  // Large weights times 1 to 16 rows use tensor cores (kernels/tensor_rows.h).
+  bool rows_on_tensor = false;
+  // Prompts use products of warpgroups (kernel_table_warpgroups.h).
+  bool prompts_on_warpgroups = false;
+};
+
+// Whether an environment variable is set to `choice`; "plain", or nothing, is the default. Throws ArgumentError for any
+// other value.
+bool is_chosen(const char* variable, std::string_view choice);
+
+// Reads the environment variable AKUNU_CUDA_ROWS: "tensor", or "plain", the default. Throws ArgumentError for
+// any other value.
+bool rows_on_tensor_cores();
+
+std::optional<metal::Kernel> find_kernel(const KernelRequest& request, const KernelChoice& choice);
 
 }  // namespace akunu::cuda

@@ -1,5 +1,6 @@
 #include "cuda/modules.h"
 
+#include <map>
 #include <mutex>
 
 #include "core/error.h"
@@ -11,8 +12,8 @@ namespace {
 // What stays open. Never destroyed: at the end of a process the driver may be gone before it.
 struct Kept {
   std::mutex mutex;
-  std::shared_ptr<Opened> opened;
-  HomeProcess home;  // of `opened`: a forked child has none of it
+  std::map<uint32_t, std::shared_ptr<Opened>> opened;  // by ordinal
+  HomeProcess home;                                    // of `opened`: a forked child has none of it
 };
 Kept& kept() {
   static Kept* const it = new Kept;
@@ -71,19 +72,21 @@ void Modules::allow_shared_memory(Function function) {
       "allowing a kernel the GPU's shared memory");
 }
 
-std::shared_ptr<Opened> open_gpu() {
+std::shared_ptr<Opened> open_gpu(uint32_t ordinal) {
   const std::lock_guard lock(kept().mutex);
-  if (kept().opened != nullptr && !kept().home.is_another()) return kept().opened;
-  if (kept().opened != nullptr)
-    static_cast<void>(new std::shared_ptr(kept().opened));  // the parent's
-  kept().opened = std::make_shared<Opened>();
-  kept().home = HomeProcess();
-  return kept().opened;
+  if (kept().home.is_another()) {
+    static_cast<void>(new auto(std::move(kept().opened)));  // the parent's
+    kept().opened.clear();
+    kept().home = HomeProcess();
+  }
+  std::shared_ptr<Opened>& opened = kept().opened[ordinal];
+  if (opened == nullptr) opened = std::make_shared<Opened>(ordinal);
+  return opened;
 }
 
-void forget_gpu() {
+void forget_gpu(uint32_t ordinal) {
   const std::lock_guard lock(kept().mutex);
-  kept().opened = nullptr;
+  kept().opened.erase(ordinal);
 }
 
 }  // namespace akunu::cuda

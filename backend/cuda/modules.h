@@ -46,15 +46,16 @@ class Modules {
 
 // The GPU and its kernels as this process has opened them.
 struct Opened {
+  explicit Opened(uint32_t ordinal) : gpu(ordinal) {}
   Gpu gpu;
   Modules modules{gpu};
 };
 
 // Those that are open already, or else new ones: a context and its kernels take tenths of a second, so
 // they stay for devices to come. Throws as Gpu and Modules.
-std::shared_ptr<Opened> open_gpu();
-// The next device opens the GPU anew. A context in which something failed is of no use any more; the
+std::shared_ptr<Opened> open_gpu(uint32_t ordinal = 0);
+// The next device opens its GPU anew. A context in which something failed is of no use any more; the
 // driver gives it up once all devices that use it are gone.
-void forget_gpu();
+void forget_gpu(uint32_t ordinal = 0);
 
 }  // namespace akunu::cuda

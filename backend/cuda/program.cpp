@@ -8,7 +8,7 @@
 namespace akunu::cuda {
 namespace {
 
-constexpr uint64_t kStagedAlignment = 256;
+constexpr uint64_t kWeightAlignment = 256;
 
 // Whether a command reads a few rows of its table, and not all of it.
 bool looks_up_rows(Operation operation) {
@@ -69,7 +69,7 @@ class Compiler {
       compiled.staged_weights.push_back({slot, address_of(operand.buffer) + operand.offset,
                                          operand.buffer.size - operand.offset, end});
       // Kernels read whole pieces, and so more than there is.
-      end += (operand.buffer.size + 2 * kStagedAlignment - 1) / kStagedAlignment * kStagedAlignment;
+      end += (operand.buffer.size + 2 * kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
     }
     program_.staged_bytes = std::max(program_.staged_bytes, end);
   }

@@ -320,6 +320,11 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
       return per_number("split_heads", [](const Scope& s) {
         return s.get<SplitHeadsParams>().n_heads * s.get<SplitHeadsParams>().head_dim;
       });
+    case Operation::join_rows:
+      return per_number("join_rows", [](const Scope& s) {
+        const auto& params = s.get<JoinRowsParams>();
+        return params.n_first + params.n_second + params.n_third;
+      });
     case Operation::gated_norm:
       return one_launch("gated_norm", gated_norm_grid);
     case Operation::transcription_rules:

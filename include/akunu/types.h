@@ -62,6 +62,8 @@ typedef struct akunu_load_options {
   size_t n_adapters;
   const char* draft;   /* a smaller model of the same vocabulary, for texts with `speculate` */
   uint64_t gpu_memory; /* bytes of a GPU's own memory; 0: what is free */
+  uint32_t gpus; /* GPUs of this host (CUDA) that compute the model together, up to 8; 0: one */
+  bool prediction_head; /* the model's own drafts, for texts with `speculate` */
 } akunu_load_options;
 
 typedef struct akunu_model_info {

@@ -170,7 +170,7 @@ class AsyncCalls(CallSteps):
             prepare_texts = partial(self._prepare_all, "prompt", prompt, chosen)
             return self._all(native, "prompt", lambda _: prepare_texts(), chosen, begin)
         is_quick = chosen.form is None and self._is_quick(prompt)
-        prepare = partial(self._prepare_text, prompt)
+        prepare = partial(self._prepare_text, prompt, self._room(chosen))
         return self._answered(native, begin, lambda _: prepare(), chosen, n, stream, is_quick)
 
     @overload
@@ -312,7 +312,7 @@ class AsyncCalls(CallSteps):
         request = requests
 
         def prepare(options: TextOptions) -> Prepared:
-            return self._prepare_chat(_with_form(request, options))
+            return self._prepare_chat(_with_form(request, options), self._room(options))
 
         return self._answered(native, begin, prepare, chosen, n, stream, is_quick)
 

@@ -56,6 +56,8 @@ class Prepared:
     holds_calls: bool = False  # whether what begins as a call is one
     shorten: Shorten | None = None
     """How it is shortened where the context is full; None: its oldest tokens go."""
+    images: Sequence[tuple[int, _core.Image]] = ()
+    """Each with the index of its first token."""
 
 
 def refuse_for_several(stream: object, n: object) -> None:
@@ -81,7 +83,8 @@ def prepared_all(
             prepared = prepare(each)
             if context is not None and len(prepared.tokens) > context:
                 raise ContextOverflowError(
-                    f"the prompt has {len(prepared.tokens)} tokens, the context holds {context}"
+                    f"the prompt has {len(prepared.tokens)} tokens, the context holds {context}; "
+                    "make it shorter, or load the model with a longer context"
                 )
         found.append(prepared)
     return found

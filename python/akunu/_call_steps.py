@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from akunu import _core
 from akunu._batches import Prepared, prepared_all
 from akunu._checks import integer, priority_of
+from akunu.context_overflow import refuse_too_long, room
 from akunu.errors import AkunuError, ArgumentError
 from akunu.options import SamplingOptions, TextOptions
 from akunu.request import begin_text
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from akunu.context_overflow import Shorten
     from akunu.embedding import EmbeddingFacts, EmbeddingJob
     from akunu.grammar import FreeText, Grammar
+    from akunu.images import ImageReader
     from akunu.model_facts import ModelConfig
     from akunu.reranking import RankingFacts, RankJob
     from akunu.tokenizer import Tokenizer
@@ -45,6 +48,7 @@ class CallSteps:
     _tokenizer: Tokenizer
     _config: ModelConfig
     _context: int
+    _path: Path
     _embedding: EmbeddingFacts | None
     _ranking: RankingFacts | None
     _max_waiting: int
@@ -55,6 +59,16 @@ class CallSteps:
         if native is None:
             raise AkunuError("the model is closed; load it again to go on")
         return native
+
+    @cached_property
+    def _image_reader(self) -> ImageReader | None:
+        """What reads the images of messages; None of a model that reads none."""
+        native = self._open()
+        if native.images is None:
+            return None
+        from akunu.images import ImageReader
+
+        return ImageReader(native, self._path, self._tokenizer)
 
     @cached_property
     def _chat_template(self) -> ChatTemplate:
@@ -119,7 +133,12 @@ class CallSteps:
     ) -> NDArray[np.uint32]:
         return token_ids(tokens, self._config.vocab_size, argument, *wanted)
 
-    def _prepare_text(self, prompt: Any) -> Prepared:
+    def _room(self, options: TextOptions | SamplingOptions) -> int | None:
+        return room(options.context_overflow, self._context)
+
+    def _prepare_text(self, prompt: Any, context: int | None) -> Prepared:
+        if isinstance(prompt, str):
+            refuse_too_long(self._tokenizer, [prompt], context)
         ids = self._tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
         tokens = self._token_ids(ids, "prompt", "a text (str) or token ids")
         if not tokens.size:
@@ -131,7 +150,7 @@ class CallSteps:
             tokens = np.array([self._tokenizer.bos_id], dtype=np.uint32)
         return Prepared(tokens, text=prompt if isinstance(prompt, str) else None)
 
-    def _prepare_chat(self, request: ChatRequest) -> Prepared:
+    def _prepare_chat(self, request: ChatRequest, context: int | None) -> Prepared:
         from akunu.chat_request import prepared
         from akunu.context_overflow import newest_turns
 
@@ -139,7 +158,8 @@ class CallSteps:
             shorter = replace(request, messages=messages)
             return prepared(shorter, self._tokenizer, self._chat_template).tokens
 
-        chat = prepared(request, self._tokenizer, self._chat_template, self._context)
+        reader, name = self._image_reader, self._path.name
+        chat = prepared(request, self._tokenizer, self._chat_template, context, reader, name)
         tokens = self._token_ids(chat.tokens, "messages")
         return Prepared(
             tokens,
@@ -150,15 +170,16 @@ class CallSteps:
             chat.holds_form,
             holds_calls=chat.holds_calls,
             shorten=newest_turns(request.messages, rendered),
+            images=[(first, reader.read(each)) for first, each in chat.images] if reader else [],
         )
 
     def _prepare_all(
         self, name: str, given: Sequence[Any], options: SamplingOptions
     ) -> list[Prepared]:
         """Prepare several prompts or requests, called by this name."""
+        context = self._room(options)
         prepare = self._prepare_text if name == "prompt" else self._prepare_chat
-        context = None if options.context_overflow in ("shift", "reread") else self._context
-        return prepared_all(name, given, prepare, context)
+        return prepared_all(name, given, partial(prepare, context=context), context)
 
     def _reply(
         self,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import os
 from collections.abc import Mapping, Sequence, Set
+from pathlib import Path
 from typing import Any
 
 from akunu.errors import ArgumentError
@@ -52,6 +54,17 @@ def number(
     if not lowest <= result <= highest or (above and result == lowest):  # NaN is in no range
         raise refusal(name, value, allowed, "")
     return result
+
+
+def file_path(name: str, value: object) -> Path:
+    """Return the path of a file, with the home for ~; ArgumentError for what is none."""
+    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+        raise refusal(name, value, "the path of a file", "")
+    path = Path(os.fsdecode(value))
+    try:
+        return path.expanduser()
+    except RuntimeError:  # there is no such user
+        return path
 
 
 def flag(name: str, value: object) -> None:

@@ -285,14 +285,22 @@ class NativeLoad:
         kv_type: str,
         kv_memory: int | None,
         gpu_memory: int | None = None,
+        gpus: int = 1,
         prefix_cache: bool,
         max_waiting: int,
         adapters: Mapping[str, str] = ...,
         alignment_heads: Sequence[tuple[int, int]] = ...,
         draft: str | None = None,
+        prediction_head: bool = False,
+        mmproj: str | None = None,
     ) -> None: ...
     def result(self) -> NativeModel: ...
     def abandon(self) -> None: ...
+
+@final
+class Image:
+    @property
+    def vectors(self) -> NDArray[np.float32]: ...
 
 @final
 class SpeechWindow:
@@ -334,6 +342,7 @@ class NativeModel:
         speculation: int = 0,
         keeps_positions: bool = False,
         goes_on_from: Generation | None = None,
+        images: Sequence[tuple[int, Image]] = ...,
     ) -> Generation: ...
     def logits(
         self,
@@ -342,6 +351,7 @@ class NativeModel:
         priority: int = 0,
         adapters: Mapping[int, float] = ...,
         window: SpeechWindow | None = None,
+        images: Sequence[tuple[int, Image]] = ...,
     ) -> NDArray[np.float32]: ...
     def start_logits(
         self,
@@ -368,8 +378,12 @@ class NativeModel:
         first: int = 0,
         priority: int = 0,
     ) -> PendingLogits: ...
+    def image(self, patches: NDArray[np.float32]) -> Image: ...
+    @property
+    def images(self) -> dict[str, int] | None: ...
     @property
     def audio(self) -> dict[str, int] | None: ...
+    def logits_ahead(self, tokens: NDArray[np.uint32], first: int = 0) -> NDArray[np.float32]: ...
     def logits_chunked(
         self,
         tokens: NDArray[np.uint32],
@@ -406,6 +420,8 @@ class NativeModel:
     @property
     def cache_layout(self) -> list[dict[str, Any]]: ...
     @property
+    def state_bytes(self) -> int: ...
+    @property
     def frequencies(self) -> bytes: ...
     @property
     def computes_on(self) -> dict[str, str]: ...
@@ -425,6 +441,7 @@ def profile(
     n_prompt: int = 0,
     depth: int = 0,
     repetitions: int = 5,
+    gpus: int = 1,
 ) -> list[dict[str, Any]]: ...
 def measure_roofline(device: str = "auto", threads: int = 0) -> dict[str, Any]: ...
 def log_mel(

@@ -45,6 +45,7 @@ _TOKENIZER_CONFIG: Final = "tokenizer_config.json"
 _GENERATION_CONFIG: Final = "generation_config.json"
 _TEMPLATE: Final = "chat_template.jinja"
 _SENTENCEPIECE: Final = "tokenizer.model"
+_TIKTOKEN: Final = "tiktoken.model"
 
 _LARGEST: Final = 1 << 28  # bytes of a JSON file; tokenizers of 262,144 tokens have 33 MB
 
@@ -98,9 +99,13 @@ def read_directory_tokenizer(directory: Path, config: Mapping[str, Any]) -> Read
         from akunu._sentencepiece_file import read_sentencepiece
 
         read = _of_sentencepiece(read_sentencepiece(directory / _SENTENCEPIECE))
+    elif (directory / _TIKTOKEN).is_file():
+        from akunu._tiktoken_file import read_tiktoken
+
+        read = _of_tiktoken(read_tiktoken(directory / _TIKTOKEN, settings))
     else:
         raise ModelFormatError(
-            f"there is neither {_TOKENIZER} nor {_SENTENCEPIECE}: the model has no tokenizer"
+            f"there is no {_TOKENIZER}, {_SENTENCEPIECE} or {_TIKTOKEN}: the model has no tokenizer"
         )
     _limit(read, config)
     _add_special(read, settings, generation, config)
@@ -378,6 +383,11 @@ def _of_wordpiece(described: dict[str, Any]) -> ReadTokenizer:
 
 def _of_sentencepiece(metadata: dict[str, Any]) -> ReadTokenizer:
     return ReadTokenizer(metadata, adds=(True, False))
+
+
+def _of_tiktoken(metadata: dict[str, Any]) -> ReadTokenizer:
+    name = metadata["tokenizer.ggml.pre"]
+    return ReadTokenizer(metadata, pre=next(each for each in FAMILIES if name in each.names))
 
 
 def _limit(read: ReadTokenizer, config: Mapping[str, Any]) -> None:

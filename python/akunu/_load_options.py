@@ -17,6 +17,7 @@ KV_TYPES = ("f16", "f32", "q8_0", "q4_0")
 # Half of the numbers are keys, which are Q8_0 beside values in Q4_0.
 _BYTES_OF_64 = {"f16": 128, "f32": 256, "q8_0": 68, "q4_0": 34 + 18}
 AUTO: Final = "auto"  # threads: as many as measurement says
+MAX_GPUS = 8  # kMaxRanks in src/core/kernel_params.h
 MAX_THREADS = 256  # kMaxThreads in backend/cpu/cpu_device.cpp
 
 
@@ -49,9 +50,12 @@ class LoadOptions:
     kv_memory: int | None = None
     """Bytes for the cache; None: one full context, or what fits."""
     gpu_memory: int | None = None
-    """Bytes of a GPU's own memory (CUDA) that the model may take; None: what is free. Weights that
-    find no room there stay in the host's memory, where the GPU reads them: tables of embeddings
-    first, then experts, then the last layers. The text is the same."""
+    """Bytes of each GPU's own memory (CUDA) that the model may take; None: what is free. Weights
+    that find no room there stay in the host's memory, where the GPU reads them: tables of
+    embeddings first, then experts, then the last layers. The text is the same."""
+    gpus: int = 1
+    """GPUs (CUDA) that compute the model together, each a share of its heads and of its
+    feed-forward columns: the first ones that this process sees."""
     prefix_cache: bool = True
     """Whether a prompt that begins like an earlier text uses what is left of it in the cache, and
     begins sooner; the text is the same. Replies are read as a prompt for that when the engine is
@@ -67,13 +71,28 @@ class LoadOptions:
     adapters: Mapping[str, str | os.PathLike[str]] | tuple[tuple[str, Path], ...] | None = None
     """Low-rank adapters (LoRA), by the names that requests have: GGUF files, or directories that
     `peft` saved. A request without one is computed as if there were none."""
+    mmproj: str | os.PathLike[str] | None = None
+    """The GGUF file of the encoder of images that belongs to a model in GGUF, as llama.cpp's tools
+    write it; see docs/images.md."""
     draft: str | os.PathLike[str] | None = None
     """A smaller model with the same vocabulary, which proposes tokens: what `load` takes as a path
     or name. It lies on the same device, with a cache for one context. The text is the same."""
+    prediction_head: bool = False
+    """Whether the model's own prediction head (`mtp.*`, in GGUF `nextn.*`, of Qwen3.5 and
+    Qwen3-Next) is loaded and proposes tokens; a model without one is refused. The text is the
+    same."""
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
-        for name in ("device", "kv_type", "prefix_cache", "cache_size", "max_waiting"):
+        for name in (
+            "device",
+            "kv_type",
+            "gpus",
+            "prefix_cache",
+            "cache_size",
+            "max_waiting",
+            "prediction_head",
+        ):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, type(self).__dataclass_fields__[name].default)
         if not isinstance(self.device, str) or not self.device.isprintable() or not self.device:
@@ -88,6 +107,11 @@ class LoadOptions:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, integer(name, value, 1, highest, "or None"))
+        object.__setattr__(self, "gpus", integer("gpus", self.gpus, 1, MAX_GPUS))
+        if self.gpus > 1 and self.device not in ("auto", "cuda"):
+            raise ArgumentError(
+                f"gpus is {self.gpus}, and the device {self.device!r} is one; cuda may be several"
+            )
         if self.threads is not None:
             object.__setattr__(self, "threads", thread_count("threads", self.threads, "or None"))
         object.__setattr__(self, "adapters", adapter_paths("adapters", self.adapters))
@@ -95,12 +119,23 @@ class LoadOptions:
             isinstance(self.draft, (str, os.PathLike)) and os.fspath(self.draft)
         ):
             raise refusal("draft", self.draft, "a path or name of a model", "or None")
+        if self.mmproj is not None and not (
+            isinstance(self.mmproj, (str, os.PathLike)) and os.fspath(self.mmproj)
+        ):
+            raise refusal("mmproj", self.mmproj, "the path of a file", "or None")
         flag("prefix_cache", self.prefix_cache)
+        flag("prediction_head", self.prediction_head)
+        if self.prediction_head and self.draft is not None:
+            raise ArgumentError("draft and prediction_head both propose tokens: give one of them")
+        if self.prediction_head and self.gpus > 1:
+            raise ArgumentError("a prediction head runs on one GPU; gpus must be 1 for it")
         if self.cache_dir is not None:
             if not isinstance(self.cache_dir, (str, os.PathLike)) or not os.fspath(self.cache_dir):
                 raise refusal("cache_dir", self.cache_dir, "a folder", "or None")
             if not self.prefix_cache:
                 raise ArgumentError("cache_dir keeps prefixes, and prefix_cache=False keeps none")
+            if self.gpus > 1:
+                raise ArgumentError("cache_dir keeps what one GPU computed; gpus must be 1 for it")
         size = integer("cache_size", self.cache_size, 1, MAX_UINT64)
         object.__setattr__(self, "cache_size", size)
         waiting = integer("max_waiting", self.max_waiting, 1, MAX_UINT32)

@@ -127,7 +127,7 @@ FAMILIES: tuple[PreTokenizer, ...] = (
         names=("default",), splits=(_DEFAULT_PUNCTUATION, _GPT2, r"\p{N}+", _THREE_DIGITS)
     ),
     PreTokenizer(
-        names=("llama-bpe", "llama3", "llama-v3"),
+        names=("llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1"),
         splits=(_LLAMA3,),
         ignore_merges=True,
         add_bos=True,

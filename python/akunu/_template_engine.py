@@ -3,17 +3,14 @@
 `compile_template` gives a template with `trim_blocks`, `lstrip_blocks`, loop controls, the
 `generation` block, `tojson` without HTML escapes, `raise_exception` and `strftime_now`. A template
 comes out of a model file, so it is a stranger: it runs in Jinja's immutable sandbox, and a `Budget`
-ends one that loops, recurses or writes without end. Numbers that say how long a value shall be
-(`'x' * n`, `center(n)`, `'%99d' % x` ...) have a limit as well.
+(_template_limits.py) ends one that loops, recurses, or makes texts without end.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from functools import wraps
 from inspect import isgenerator
 from typing import Any, Final
 
@@ -25,35 +22,10 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.visitor import NodeTransformer
 
+from akunu import _template_limits as limits
 from akunu._idle_loops import end_idle_loop
-
-MAX_STEPS: Final = 5_000_000  # in one rendering: about a second
-STEPS_PER_CALL: Final = 10  # an iteration of a loop is one step, a call takes as long as ten
-MAX_CHARACTERS: Final = 64 * 1024 * 1024  # of one rendering, and of one product of strings
-
-# Not an identifier, so no template can read or overwrite it.
-_BUDGET: Final = "budget of this rendering"
-
-
-MAX_WIDTH: Final = 1_000_000  # of a column, an indent, a number of slices and the like
-
-_LONG_NUMBER: Final = re.compile("[0-9]{7}")
-
-
-class Budget:
-    """What one rendering may still do, and the time that it sees."""
-
-    def __init__(self, now: datetime) -> None:
-        """Start a full budget; `now` is what `strftime_now` formats."""
-        self.now = now
-        self._steps = MAX_STEPS
-
-    def spend(self, steps: int) -> None:
-        """Count steps; raises TemplateError when there are none left."""
-        self._steps -= steps
-        if self._steps < 0:
-            raise jinja2.TemplateError(f"the template takes more than {MAX_STEPS} steps")
 
 
 class _Generation(Extension):
@@ -72,7 +44,7 @@ class _Given(list[Any]):
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    intercepted_binops = frozenset({"*", "**", "%"})
+    intercepted_binops = frozenset({"*", "**", "%", "+"})
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         # A template may change a list that it made (Kimi K2 does).
@@ -90,62 +62,32 @@ class _Environment(ImmutableSandboxedEnvironment):
         return super().getattr(obj, attribute)
 
     def call(self, context: Context, function: Any, *args: Any, **kwargs: Any) -> Any:
-        context[_BUDGET].spend(STEPS_PER_CALL)
+        budget = limits.budget_of(context)
+        budget.spend(limits.STEPS_PER_CALL)
         method = getattr(function, "__wrapped__", function)  # Jinja wraps str.format
         owner = getattr(method, "__self__", None)
         if isinstance(owner, (str, bytes, int)):  # a method such as center, zfill or to_bytes
-            _limit_widths(args, kwargs)
+            limits.limit_widths(args, kwargs)
             if isinstance(owner, str) and method.__name__ in ("format", "format_map"):
-                _limit_format(owner)
-        return super().call(context, function, *args, **kwargs)
+                limits.limit_format(budget, owner, "{", (*args, *kwargs.values()))
+            elif isinstance(owner, str):
+                args = limits.limit_method(budget, method.__name__, owner, args)
+        return budget.made(super().call(context, function, *args, **kwargs))
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        budget = limits.budget_of(context)
         if operator == "*":
             for count, value in ((left, right), (right, left)):
                 if isinstance(count, int) and isinstance(value, (str, list, tuple)):
-                    self._limit(len(value) * count)
+                    limits.limit(len(value) * count)
         elif operator == "%":
             if isinstance(left, str):
-                _limit_format(left)
-                _limit_widths(right if isinstance(right, tuple) and "*" in left else (), {})
-        elif isinstance(left, int) and isinstance(right, int):
-            self._limit(left.bit_length() * max(right, 0) // 8)
-        return super().call_binop(context, operator, left, right)
-
-    @staticmethod
-    def _limit(size: int) -> None:
-        if size > MAX_CHARACTERS:
-            raise jinja2.TemplateError(f"the template makes a value of {size} characters")
-
-
-def _limit_widths(args: Iterable[Any], kwargs: Mapping[str, Any]) -> None:
-    for value in (*args, *kwargs.values()):
-        if isinstance(value, int) and abs(value) > MAX_WIDTH:
-            raise jinja2.TemplateError(f"the template asks for a width or count of {value}")
-
-
-def _limit_format(form: str) -> None:
-    if _LONG_NUMBER.search(form):
-        raise jinja2.TemplateError("the template formats with a width of seven digits or more")
-
-
-def _limited(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Limit the numbers that a filter takes beside its value."""
-    first = 2 if hasattr(function, "jinja_pass_arg") else 1  # after context and value
-
-    @wraps(function)
-    def limited(*args: Any, **kwargs: Any) -> Any:
-        _limit_widths(args[first:], kwargs)
-        return function(*args, **kwargs)
-
-    return limited
-
-
-def _format(form: Any, *args: Any, **kwargs: Any) -> str:
-    _limit_format(str(form))
-    _limit_widths(args, {})
-    result: str = jinja2.filters.do_format(form, *args, **kwargs)
-    return result
+                values = right if isinstance(right, tuple) else (right,)
+                limits.limit_format(budget, left, "%", values)
+                limits.limit_widths(values if "*" in left else (), {})
+        elif operator == "**" and isinstance(left, int) and isinstance(right, int):
+            limits.limit(left.bit_length() * max(right, 0) // 8)
+        return budget.made(super().call_binop(context, operator, left, right))
 
 
 class _Dict:
@@ -182,15 +124,20 @@ def _raise_exception(message: object) -> None:
     raise jinja2.TemplateError(str(message))
 
 
+@jinja2.pass_context
 def _tojson(
+    context: Context,
     value: Any,
     ensure_ascii: bool = False,
     indent: int | None = None,
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
+    if isgenerator(value):  # what filters such as map return
+        value = list(value)
+    limits.limit(limits.budget_of(context).written(value))
     return json.dumps(
-        list(value) if isgenerator(value) else value,  # what filters such as map return
+        value,
         ensure_ascii=ensure_ascii,
         indent=indent,
         separators=separators,
@@ -200,47 +147,56 @@ def _tojson(
 
 @jinja2.pass_context
 def _strftime_now(context: Context, form: str) -> str:
-    now: datetime = context[_BUDGET].now
-    return now.strftime(form)
+    return limits.budget_of(context).now.strftime(form)
 
 
 @jinja2.pass_context
 def _counted_lazily(context: Context, iterable: Iterable[Any]) -> Iterator[Any]:
     """Charge the budget for every round of a loop as it begins."""
-    return _counted_one_by_one(context[_BUDGET], iterable)
+    return limits.counted_one_by_one(limits.budget_of(context), iterable)
 
 
 @jinja2.pass_context
 def _counted(context: Context, iterable: Iterable[Any]) -> Iterable[Any]:
     """Charge the budget for all that a loop goes over, at once: that is faster."""
-    budget: Budget = context[_BUDGET]
+    budget = limits.budget_of(context)
     try:
         budget.spend(len(iterable))  # type: ignore[arg-type]
     except TypeError:
-        return _counted_one_by_one(budget, iterable)
+        return limits.counted_one_by_one(budget, iterable)
     return iterable
 
 
-def _counted_one_by_one(budget: Budget, iterable: Iterable[Any]) -> Iterator[Any]:
-    for item in iterable:
-        budget.spend(1)
-        yield item
+@jinja2.pass_context
+def _made(context: Context, value: Any) -> Any:
+    return limits.budget_of(context).made(value)
+
+
+@jinja2.pass_context
+def _written(context: Context, value: Any) -> Any:
+    limits.budget_of(context).written(value)
+    return value
 
 
 # Filters that no template can name.
 _COUNTED: Final = "count the steps of this loop"
 _COUNTED_LAZILY: Final = "count the steps of this loop one by one"
+_MADE: Final = "count what this text takes"
+_WRITTEN: Final = "count what this is when it is written"
 
 
 def _environment() -> _Environment:
     environment = _Environment(
         trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
     )
-    environment.filters["format"] = _format
-    environment.filters = {name: _limited(f) for name, f in environment.filters.items()}
+    environment.filters = {
+        name: limits.bounded_filter(name, f) for name, f in environment.filters.items()
+    }
     environment.filters["tojson"] = _tojson
     environment.filters[_COUNTED] = _counted
     environment.filters[_COUNTED_LAZILY] = _counted_lazily
+    environment.filters[_MADE] = _made
+    environment.filters[_WRITTEN] = _written
     environment.globals["raise_exception"] = _raise_exception
     environment.globals["strftime_now"] = _strftime_now
     environment.globals["dict"] = _Dict()
@@ -268,6 +224,7 @@ def compile_template(source: str, literals: Literals | None = None) -> jinja2.Te
     try:
         tree = environment.parse(source)
         _rewrite(tree, literals)
+        tree = _Counting().visit(tree)
         code = environment.compile(tree, filename="<chat template>")
     except jinja2.TemplateSyntaxError:
         raise
@@ -302,9 +259,32 @@ def _rewrite(node: jinja2.nodes.Node, literals: Literals | None) -> None:
         _rewrite(child, None if any(child is other for other in searched) else literals)
     if isinstance(node, nodes.For):
         counted = _COUNTED_LAZILY if end_idle_loop(node) else _COUNTED
-        node.iter = nodes.Filter(node.iter, counted, [], [], None, None).set_lineno(node.lineno)
-        if node.environment is not None:
-            node.iter.set_environment(node.environment)
+        node.iter = _through(counted, node.iter)
+
+
+class _Counting(NodeTransformer):
+    """Has what `~` joins, and what is written, counted."""
+
+    def visit_Concat(self, node: jinja2.nodes.Concat) -> jinja2.nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        node.nodes = [_through(_WRITTEN, each) for each in node.nodes]
+        counted: jinja2.nodes.Node = _through(_MADE, node)
+        return counted
+
+    def visit_Output(self, node: jinja2.nodes.Output) -> jinja2.nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        node.nodes = [
+            each if isinstance(each, jinja2.nodes.TemplateData) else _through(_WRITTEN, each)
+            for each in node.nodes
+        ]
+        return node
+
+
+def _through(name: str, node: Any) -> Any:
+    found = jinja2.nodes.Filter(node, name, [], [], None, None).set_lineno(node.lineno)
+    if node.environment is not None:
+        found.set_environment(node.environment)
+    return found
 
 
 def output_literals(source: str) -> list[str]:
@@ -345,10 +325,12 @@ def run(template: jinja2.Template, variables: Mapping[str, Any], now: datetime) 
     pieces: list[str] = []
     length = 0
     given = {name: _kept(value) for name, value in variables.items()}
-    for piece in template.generate({**given, _BUDGET: Budget(now)}):
+    for piece in template.generate({**given, limits.BUDGET: limits.Budget(now)}):
         length += len(piece)
-        if length > MAX_CHARACTERS:
-            raise jinja2.TemplateError(f"the template writes more than {MAX_CHARACTERS} characters")
+        if length > limits.MAX_CHARACTERS:
+            raise jinja2.TemplateError(
+                f"the template writes more than {limits.MAX_CHARACTERS} characters"
+            )
         pieces.append(piece)
     return "".join(pieces)
 

@@ -33,6 +33,7 @@ _OTHER_NAMES = {
     **dict.fromkeys(("enable_thinking", "reasoning_effort", "think"), "thinking"),
     "chat_template_kwargs": "template_variables",
     **dict.fromkeys(("thinking_budget_tokens", "budget_tokens"), "thinking_budget"),
+    **dict.fromkeys(("tensor_parallel_size", "tp_size", "num_gpus"), "gpus"),
     **dict.fromkeys(("gpu_memory_utilization", "n_gpu_layers", "n_cpu_moe"), "gpu_memory"),
     **dict.fromkeys(("type_k", "type_v", "cache_type_k", "kv_cache_dtype"), "kv_type"),
 }

@@ -250,7 +250,10 @@ class _MarkedTemplate:
 
     def expand(self, rendered: str) -> str:
         """Put the tokens' names back in place of the marks."""
-        return "".join([self.texts.get(character, character) for character in rendered])
+        if not self.texts:
+            return rendered
+        marks = re.compile(f"[{re.escape(''.join(self.texts))}]")
+        return marks.sub(lambda found: self.texts[found[0]], rendered)
 
     def composed(self, rendered: str) -> dict[str, int]:
         """Return the control tokens in the text that the template may have put together itself.

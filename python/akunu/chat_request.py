@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 from akunu._batches import is_batch
 from akunu._checks import integer
 from akunu._reply_splitter import ReplySplitter
-from akunu.chat import ChatTemplate, encode_chat, template_ids
+from akunu.chat import ChatTemplate, chat_pieces, template_ids, with_bos
+from akunu.context_overflow import refuse_too_long
 from akunu.errors import ArgumentError, ContextOverflowError, UnsupportedModelError
 from akunu.grammar import FreeText, Grammar
-from akunu.messages import checked
+from akunu.messages import checked, has_images
 from akunu.options import ToolsArgument
 from akunu.thinking import ThinkingMarkers, markers_of
 from akunu.thinking_switch import with_system
 from akunu.tools.use import ToolUse, tool_use
 
 if TYPE_CHECKING:
+    from akunu.images import ImageReader, Pixels
     from akunu.tokenizer import Tokenizer
 
 _MOST_TOKENS = 2**31 - 1
@@ -78,21 +80,39 @@ class PreparedChat:
     """Whether `grammar` holds the reply to the form as well."""
     holds_calls: bool = False
     """Whether what begins as a call is one: it may be cut, and is never dropped otherwise."""
+    images: Sequence[tuple[int, Pixels]] = ()
+    """Each with the index of its first token."""
 
 
 def prepared(
-    request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate, context: int | None = None
+    request: ChatRequest,
+    tokenizer: Tokenizer,
+    template: ChatTemplate,
+    context: int | None = None,
+    reader: ImageReader | None = None,
+    name: str = "this model",
 ) -> PreparedChat:
     """Render and tokenise a conversation.
 
-    Raises ArgumentError for what the template refuses, and for a switch or a variable that it does
-    not have; ContextOverflowError for more messages than `context` tokens, which would take long.
+    `reader`: of images, None where the model, of this `name`, reads none. Raises ArgumentError for
+    what the template refuses, and for a switch or a variable that it does not have;
+    ContextOverflowError for what is surely longer than `context` tokens and would take long; None:
+    it may have any length.
     """
     n_messages = len(request.messages) if isinstance(request.messages, (list, tuple)) else 0
     if context is not None and n_messages > context:  # each has a token, or more
         raise ContextOverflowError(
             f"the conversation has {n_messages} messages, the context holds {context} tokens"
         )
+    given: list[Pixels] = []
+    if has_images(request.messages):
+        from akunu.images import refuse_images, take_images
+
+        if reader is None:
+            refuse_images(request.messages, name)
+        else:
+            taken, given = take_images(request.messages, reader, context)
+            request = replace(request, messages=taken)
     if request.thinking is None and request.thinking_budget is not None:
         check_budget(template)
         request = replace(request, thinking=True)
@@ -104,7 +124,20 @@ def prepared(
     variables = _template_variables(template, request.template_variables or {})
     if request.thinking is not None:
         messages, variables = _with_thinking(template, request, use.definitions, variables)
-    tokens = encode_chat(tokenizer, template, messages, tools=use.definitions, **variables)
+    images: Sequence[tuple[int, Pixels]] = ()
+    pieces = chat_pieces(tokenizer, template, messages, tools=use.definitions, variables=variables)
+    refuse_too_long(tokenizer, pieces, context)
+    if reader is not None and given:
+        placed = reader.placed(pieces, len(given))
+        tokens = with_bos(tokenizer, tokenizer.encode_pieces(placed))
+        if context is not None and len(tokens) > context:
+            raise ContextOverflowError(
+                f"the prompt has {len(tokens)} tokens, the context holds {context}; make it "
+                "shorter, or load the model with a longer context"
+            )
+        images = reader.places(tokens, given)
+    else:
+        tokens = with_bos(tokenizer, tokenizer.encode_pieces(pieces))
     markers = markers_of(template.source)
     is_open = markers.is_open(tokenizer.decode(tokens[-_LATEST_TOKENS:]))
     free = None
@@ -126,7 +159,14 @@ def prepared(
         must_call=use.must_call and holds_calls,
     )
     return PreparedChat(
-        tokens, splitter, use.functions, grammar, unlimited, form is not None, holds_calls
+        tokens,
+        splitter,
+        use.functions,
+        grammar,
+        unlimited,
+        form is not None,
+        holds_calls,
+        images,
     )
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from akunu import _core
     from akunu.options import SamplingOptions
     from akunu.prefix_end import PrefixEnd
+    from akunu.tokenizer import Tokenizer
 
 ERROR: Final = "error"
 SHIFT: Final = "shift"
@@ -36,6 +37,8 @@ Start = Callable[
 # Of a full context a quarter is made free: a shift moves or reads what it keeps, so few and large
 # ones are cheaper.
 _KEPT: Final = 0.75
+# Characters whose tokens are not found in a moment.
+_LONG: Final = 1 << 20
 # Another part draws other numbers than the one before: its seed is this far away.
 _BETWEEN_SEEDS: Final = 0x9E3779B97F4A7C15
 
@@ -111,6 +114,27 @@ def without_oldest(n_turns: int, prompt_without: Callable[[int], Sequence[int]])
         return np.array([*prompt, *(reply[-room:] if room else [])], np.uint32)
 
     return shorten
+
+
+def room(overflow: str, context: int) -> int | None:
+    """Return the tokens that a prompt may have; None: a longer one is shortened."""
+    return None if overflow in GOES_ON else context
+
+
+def refuse_too_long(tokenizer: Tokenizer, pieces: Sequence[str | int], context: int | None) -> None:
+    """Raise ContextOverflowError where a text of megabytes cannot fit, before its tokens are known.
+
+    To find them takes most of a second for each. `context`: what it holds; None: it goes on.
+    """
+    n_characters = sum(len(piece) for piece in pieces if isinstance(piece, str))
+    if context is None or n_characters < _LONG:
+        return
+    n_tokens = tokenizer.fewest_tokens(pieces)
+    if n_tokens > context:
+        raise ContextOverflowError(
+            f"the prompt has at least {n_tokens} tokens, the context holds {context}; make it "
+            "shorter, or load the model with a longer context"
+        )
 
 
 def fitted(

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
@@ -55,6 +55,8 @@ class Turn:
     """The ids that the model generated, thoughts and all; empty where they are not known."""
     reasoning: str = ""
     """What the model thought before it replied."""
+    images: tuple[bytes, ...] = ()
+    """The files of what the question is about, in front of it."""
 
 
 class Conversation:
@@ -161,7 +163,7 @@ class Conversation:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The conversation as `Model.chat` takes it, oldest first."""
+        """The conversation as `Model.chat` takes it, oldest first, without its images."""
         messages = [] if self._system is None else [{"role": "system", "content": self._system}]
         for turn in self._turns:
             messages.append({"role": "user", "content": turn.question})
@@ -171,13 +173,30 @@ class Conversation:
             messages.append(reply)
         return messages
 
+    @property
+    def has_images(self) -> bool:
+        """Whether a question has images: its prompt is `Model.chat`'s then, not `prompt`."""
+        return any(turn.images for turn in self._turns)
+
+    def messages_with(self, question: str, images: Sequence[bytes]) -> list[dict[str, Any]]:
+        """Return all messages as `Model.chat` takes them, a question with its images the last."""
+        messages: list[dict[str, Any]] = [*self.messages, {"role": "user", "content": question}]
+        asked = [message for message in messages if message["role"] == "user"]
+        for message, shown in zip(asked, [*(t.images for t in self._turns), images], strict=True):
+            if shown:
+                parts = [{"type": "image", "image": image} for image in shown]
+                message["content"] = [*parts, {"type": "text", "text": message["content"]}]
+        return messages
+
     def prompt(self, question: str) -> list[int]:
         """Return the ids of the conversation with `question` at its end, ready for a reply.
 
         After `reopen` the beginning of that reply is their end. Raises ArgumentError where the
-        template refuses the messages.
+        template refuses the messages, and for a conversation with images.
         """
         _check_text("question", question)
+        if self.has_images:
+            raise ArgumentError("this conversation has images: its prompt is that of Model.chat")
         messages = [*self.messages, {"role": "user", "content": question}]
         plain = self._render(messages)
         for kept in self._candidates():
@@ -239,7 +258,12 @@ class Conversation:
         return ReplySplitter(self._markers, in_reasoning=splitter.in_reasoning)
 
     def add(
-        self, question: str, reply: str, token_ids: Iterable[int] = (), reasoning: str = ""
+        self,
+        question: str,
+        reply: str,
+        token_ids: Iterable[int] = (),
+        reasoning: str = "",
+        images: Sequence[bytes] = (),
     ) -> None:
         """Append a turn; `token_ids`: what the model generated, if that is known.
 
@@ -258,7 +282,7 @@ class Conversation:
             reasoning = begun.reasoning + reasoning
             ids = begun.token_ids + ids if begun.token_ids else ()
         kept = ids if self._spells(ids, reply, reasoning) else ()
-        self._turns.append(Turn(question, reply, kept, reasoning))
+        self._turns.append(Turn(question, reply, kept, reasoning, tuple(images)))
 
     def undo(self) -> Turn | None:
         """Take the last turn away and return it; None where there is none."""
@@ -335,7 +359,7 @@ class Conversation:
         if turn.reasoning or self._markers.closing not in turn.reply:
             return turn
         reasoning, reply = self._parts(turn.reply)
-        return Turn(turn.question, reply, turn.token_ids, reasoning)
+        return replace(turn, reply=reply, reasoning=reasoning)
 
     def _parts(self, text: str) -> tuple[str, str]:
         """Return the thoughts and the answer of a text."""

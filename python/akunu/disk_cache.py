@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,20 +57,22 @@ def kept_of(model: Model, cache_dir: Path) -> Kept:
 def bytes_per_token(native: _core.NativeModel) -> int | None:
     """Return what keys and values of a token take on the disk; None where none are kept there.
 
-    At most: pages that a sliding window has left behind may be gone before they are written.
+    At most: pages that a sliding window has left behind may be gone before they are written. States
+    of recurrent layers are not of tokens: of each place where a text can go on they take
+    `native.state_bytes`.
     """
     layout = native.cache_layout
-    if not layout or any(group["kind"] in ("states", "encoder") for group in layout):
+    if not layout or any(group["kind"] == "encoder" for group in layout):
         return None
     layers: list[tuple[int, int, int, int]] = [
-        layer for group in layout for layer in group["layers"]
+        layer for group in layout if group["kind"] != "states" for layer in group["layers"]
     ]
     return sum(n_heads * n_bytes * n_pools for _, n_heads, n_bytes, n_pools in layers)
 
 
-def tokens_in(size: int, token_bytes: int) -> int:
-    """Return how many tokens `size` bytes hold, in whole pieces."""
-    return size // (_HEAD + _PIECE * (4 + token_bytes)) * _PIECE
+def tokens_in(size: int, token_bytes: int, state_bytes: int = 0) -> int:
+    """Return how many tokens `size` bytes hold of one text, in whole pieces, with its states."""
+    return max(0, size - state_bytes) // (_HEAD + _PIECE * (4 + token_bytes)) * _PIECE
 
 
 def _sizes(folder: Path) -> Iterator[int]:
@@ -109,7 +112,14 @@ def keep_on_disk(model: Model, options: LoadOptions) -> tuple[str, ...]:
     except UnsupportedModelError as error:
         return (f"the cache is not kept in {_dir(options)}: {error}",)
     disk = model.occupancy.disk
-    return (disk.problem,) if disk is not None and disk.problem else ()
+    notes: tuple[str, ...] = (disk.problem,) if disk is not None and disk.problem else ()
+    free = shutil.disk_usage(_dir(options)).free
+    if not tokens_in(free, bytes_per_token(native) or 0, native.state_bytes):
+        notes += (
+            f"the disk of {_dir(options)} has {free} bytes left: nothing more is kept there "
+            "until it has room for a piece of 256 tokens",
+        )
+    return notes
 
 
 def identity_of(model: Model) -> str:

@@ -65,6 +65,13 @@ class AudioError(AkunuError, ValueError):
     """
 
 
+class AudioFileError(AudioError, OSError):
+    """A file of audio that is not there, or cannot be opened; the message names it.
+
+    `errno` says which of the two.
+    """
+
+
 class SessionFileError(AkunuError, ValueError):
     """A saved session that cannot be used here.
 

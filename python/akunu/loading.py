@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from akunu import _core
+from akunu._checks import flag
 from akunu._shown import shorten
 from akunu._typos import explains_typos
 from akunu.errors import AkunuError, ArgumentError, UnsupportedModelError
@@ -36,12 +37,15 @@ def load(
     kv_type: str = "f16",
     kv_memory: int | None = None,
     gpu_memory: int | None = None,
+    gpus: int = 1,
     prefix_cache: bool = True,
     cache_dir: str | os.PathLike[str] | None = None,
     cache_size: int = 8 * 2**30,
     max_waiting: int = 1024,
     adapters: Mapping[str, str | os.PathLike[str]] | None = None,
+    mmproj: str | os.PathLike[str] | None = None,
     draft: str | os.PathLike[str] | None = None,
+    prediction_head: bool = False,
     local_only: bool = False,
 ) -> Model:
     """Load a model from its file or directory, or by name; one of the hub is fetched if missing.
@@ -71,13 +75,17 @@ def load(
         kv_type=kv_type,
         kv_memory=kv_memory,
         gpu_memory=gpu_memory,
+        gpus=gpus,
         prefix_cache=prefix_cache,
         cache_dir=cache_dir,
         cache_size=cache_size,
         max_waiting=max_waiting,
         adapters=adapters,
+        mmproj=mmproj,
         draft=draft,
+        prediction_head=prediction_head,
     )
+    flag("local_only", local_only)
     path = find_model(path_or_name, options, local_only=local_only)
     if path.suffix != ".gguf":  # which is looked into below, when it is open
         _refuse_speech(path)
@@ -111,6 +119,8 @@ def load(
         loading.abandon()
         raise
     model = Model(loading.result(), tokenizer, path, files, options.max_waiting, choice)
+    if options.cache_dir is None and options.cache_size != LoadOptions().cache_size:
+        model._notes += ("cache_size is given without cache_dir: nothing is kept on the disk",)
     if options.cache_dir is not None:
         from akunu.disk_cache import keep_on_disk
 
@@ -155,11 +165,14 @@ def begin_load(
         kv_type=options.kv_type,
         kv_memory=options.kv_memory,
         gpu_memory=options.gpu_memory,
+        gpus=options.gpus,
         prefix_cache=options.prefix_cache,
         max_waiting=options.max_waiting,
         adapters={name: os.fspath(each) for name, each in dict(options.adapters or {}).items()},
         alignment_heads=alignment_heads,
         draft=None if draft_path is None else os.fspath(draft_path),
+        prediction_head=options.prediction_head,
+        mmproj=None if options.mmproj is None else os.path.expanduser(options.mmproj),
     )
 
 
@@ -184,6 +197,8 @@ def find_model(
             path = path.expanduser()
     if shown and _exists(path):
         return path  # the engine says what a directory is
+    if shown and _is_link(path):
+        raise ArgumentError(f"{shown} is a link to {os.readlink(path)}, which is not there")
     if isinstance(path_or_name, str) and path_or_name.lower() in PACKAGED_MODELS:
         return PACKAGED_MODELS[path_or_name.lower()]  # as a sentence or a title writes it
     if isinstance(path_or_name, str):
@@ -192,6 +207,26 @@ def find_model(
 
         return find(path_or_name, options or LoadOptions(), watch or SILENT, local_only=local_only)
     raise ArgumentError(f"{shorten(shown)} is not a file, and only a str can be a model's name")
+
+
+def refuse_unknown(name: str) -> None:
+    """Raise UnknownNameError for a name of nothing that is here, nor could be fetched."""
+    path = Path(name)
+    if name.lower() in PACKAGED_MODELS or (name and _exists(path)):
+        return
+    with suppress(RuntimeError):
+        if name.startswith("~") and _exists(path.expanduser()):
+            return
+    from akunu.hub.find import refuse_unknown_name
+
+    refuse_unknown_name(name)
+
+
+def _is_link(path: Path) -> bool:
+    try:
+        return path.is_symlink()
+    except (ValueError, OSError):
+        return False
 
 
 def _exists(path: Path) -> bool:

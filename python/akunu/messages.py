@@ -21,11 +21,36 @@ from akunu.errors import ArgumentError
 
 Message = Mapping[str, Any]
 
+
+class ImagePart(dict[str, Any]):
+    """What stands in a content for an image that was taken out of it: see `images`."""
+
+    def __init__(self) -> None:
+        """As templates know it."""
+        super().__init__(type="image")
+
+
+_IMAGES: Final = ("image", "image_url", "input_image")
 _ROLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _TEXT_PARTS: Final = ("text", "input_text", "output_text")
 # Templates know a model's reasoning by several names; whoever asks for it finds it.
 _REASONING: Final = ("reasoning_content", "thinking", "reasoning")
 _REASONING_NAMES: Final = (*_REASONING, "thought")
+
+
+def is_image(part: object) -> bool:
+    """Whether a part of a content is an image."""
+    return isinstance(part, Mapping) and part.get("type") in _IMAGES
+
+
+def has_images(messages: object) -> bool:
+    """Whether a message has a part that is an image."""
+    return isinstance(messages, (list, tuple)) and any(
+        is_image(part)
+        for message in messages
+        if isinstance(message, Mapping) and isinstance(message.get("content"), (list, tuple))
+        for part in message["content"]
+    )
 
 
 def checked(messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -81,11 +106,14 @@ def _message(message: object, where: str) -> dict[str, Any]:
 def _parts(parts: Sequence[Any], where: str) -> list[dict[str, Any]]:
     if not parts:
         raise ArgumentError(f"{where} is an empty list: give a text, or '' for none")
-    checked_parts = []
+    checked_parts: list[dict[str, Any]] = []
     for index, part in enumerate(parts):
         place = f"{where}[{index}]"
         if not isinstance(part, dict):
             raise ArgumentError(f"{place} must be a dict, got {type(part).__name__}")
+        if isinstance(part, ImagePart):
+            checked_parts.append(part)
+            continue
         kind = part.get("type")
         if kind not in _TEXT_PARTS:
             raise ArgumentError(f"{place} is of type {kind!r}: only text is read here")
@@ -152,6 +180,8 @@ def plain(value: Any, where: str) -> Any:
     if isinstance(value, float):
         return float(value)
     try:
+        if isinstance(value, ImagePart):
+            return ImagePart()
         if isinstance(value, Mapping):
             for key in value:
                 if isinstance(key, (list, tuple, Mapping)):

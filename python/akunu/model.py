@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from akunu import _core
 from akunu._async_calls import AsyncCalls
 from akunu._batches import generate_all, is_batch, refuse_for_several
-from akunu._checks import flag, priority_of
+from akunu._checks import file_path, flag, priority_of
 from akunu._driving import driven
 from akunu._model_identity import digest_of, seen_files
 from akunu._progress_line import told
@@ -116,6 +116,11 @@ class Model(AsyncCalls):
     def adapters(self) -> tuple[str, ...]:
         """Names of the adapters that the model was loaded with, in order."""
         return self._adapters
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether messages of `chat` may have images."""
+        return self._open().images is not None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -277,7 +282,8 @@ class Model(AsyncCalls):
                 "prompt", self._prepare_all("prompt", prompt, chosen), partial(begin, chosen)
             )
         n = checked_n(n, self._max_waiting)
-        return driven(native, begin, partial(self._prepare_text, prompt), chosen, n, stream)
+        prepare = partial(self._prepare_text, prompt, self._room(chosen))
+        return driven(native, begin, prepare, chosen, n, stream)
 
     @overload
     def chat(
@@ -377,7 +383,10 @@ class Model(AsyncCalls):
         """Return the model's reply to a conversation, or with `stream` an iterator of its pieces.
 
         `messages`: dicts with `role` ("system", "user", "assistant") and `content`, oldest first.
-        They are rendered with the model's own chat template. `tools`: what the model may call:
+        They are rendered with the model's own chat template. A content may be a list of parts:
+        texts, and of a model that reads them (`reads_images`) images,
+        `{"type": "image", "image": ...}` with a pathlib.Path, bytes, a Pillow image or a data:
+        URL, or `image_url` as OpenAI's clients send it. `tools`: what the model may call:
         Python functions with annotations, or descriptions in OpenAI's form or Anthropic's; the
         calls are in `reply.tool_calls`, and nothing is called. `tool_choice`: "auto" lets the model
         decide, "none" forbids calls, "required" demands one, and the name of a tool demands it.
@@ -420,7 +429,8 @@ class Model(AsyncCalls):
                 "messages", self._prepare_all("messages", requests, chosen), partial(begin, chosen)
             )
         n = checked_n(n, self._max_waiting)
-        return driven(native, begin, partial(self._prepare_chat, requests), chosen, n, stream)
+        prepare = partial(self._prepare_chat, requests, self._room(chosen))
+        return driven(native, begin, prepare, chosen, n, stream)
 
     def session(
         self,
@@ -460,7 +470,7 @@ class Model(AsyncCalls):
         from akunu.session_state import load_session
 
         self._refuse_sessions_of_encoders()
-        return load_session(self, Path(path))
+        return load_session(self, file_path("path", path))
 
     def _refuse_sessions_of_encoders(self) -> None:
         if self._open().embedding is not None:

@@ -48,8 +48,21 @@ def begin_text(
     if options.echo and prepared.splitter is not None:
         raise ArgumentError("echo is True; what comes before a reply is no text: use generate")
     tokens = prepared.tokens
+    if prepared.images and options.context_overflow != "stop":
+        raise ArgumentError(
+            f"context_overflow is {options.context_overflow!r}; with images it must be 'stop'"
+        )
     if options.context_overflow == "stop":
-        generation = _start(native, tokenizer, tokens, options, priority, shares_with, constraint)
+        generation = _start(
+            native,
+            tokenizer,
+            tokens,
+            options,
+            priority,
+            shares_with,
+            constraint,
+            images=prepared.images,
+        )
     else:
         tokens, generation = _start_beyond(
             native, tokenizer, prepared, options, priority, shares_with, constraint
@@ -127,6 +140,7 @@ def _start(
     before: _core.Generation | None = None,
     *,
     keeps_positions: bool = False,
+    images: Sequence[tuple[int, _core.Image]] = (),
 ) -> _core.Generation:
     ends = set() if options.ignore_eos else set(tokenizer.stop_ids)
     stops = token_ids(options.stop_token_ids, native.config["vocab_size"], "stop_token_ids")
@@ -156,6 +170,7 @@ def _start(
         speculation=_drafted(options.speculation),
         keeps_positions=keeps_positions,
         goes_on_from=before,
+        images=images,
     )
 
 

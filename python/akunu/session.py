@@ -18,13 +18,13 @@ import weakref
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex, overload
 
-from akunu._checks import flag, integer, priority_of
+from akunu._checks import file_path, flag, integer, priority_of
 from akunu.errors import AkunuError, ArgumentError, MisuseError
+from akunu.messages import has_images
 from akunu.options import (
     SamplingOptions,
     TextArguments,
@@ -177,6 +177,9 @@ class Session:
         earlier replies in another way than they were written (many leave thoughts out) makes other
         tokens of them: `n_tokens` need not grow by what is appended.
 
+        Of a model that reads images (`Model.reads_images`) messages may have some, as those of
+        `Model.chat`: a file is read now, and what becomes of it later does not matter.
+
         Raises ArgumentError for what is none of these, and where a conversation and a text would be
         mixed; ContextOverflowError where it does not fit. The session is then as it was.
 
@@ -219,10 +222,17 @@ class Session:
                 "this session is a text; append text or token ids, or begin another session for a "
                 "conversation"
             )
-        whole = (*(state.messages or ()), *(copy.deepcopy(dict(each)) for each in messages))
+        whole = (*(state.messages or ()), *(self._copied(each) for each in messages))
         tokens = tuple(self._prepared_chat(whole).tokens.tolist())
         self._check_fits(len(tokens))
         self._state = State(tokens, whole, state if state.messages is not None else None)
+
+    def _copied(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        if self._model.reads_images and has_images([message]):
+            from akunu.images import with_own_images
+
+            return with_own_images(message)
+        return copy.deepcopy(dict(message))
 
     def _check_fits(self, n_tokens: int) -> None:
         from akunu.errors import ContextOverflowError
@@ -251,7 +261,8 @@ class Session:
                 thinking=self._settings.thinking,
                 template_variables=self._settings.template_variables or None,
                 form=options.structure.grammar if options and options.structure else None,
-            )
+            ),
+            self._model.context if options is None else self._model._room(options),
         )
 
     @overload
@@ -325,7 +336,7 @@ class Session:
 
     def _prepared(self, state: State, options: TextOptions) -> Prepared:
         if state.messages is None:
-            return self._model._prepare_text(state.tokens)
+            return self._model._prepare_text(state.tokens, self._model._room(options))
         if state.messages[-1].get("role") == "assistant":
             raise ArgumentError(
                 "the last message of this conversation is the model's; append the next one"
@@ -491,13 +502,14 @@ class Session:
         leaves one of the two. Tokens that the cache lacks are computed first. `Model.load_session`
         reads it. Its size is that of the cache of its tokens, which `Model.memory` tells.
 
-        Raises ArgumentError for a path that cannot be written, AkunuError for a full disk, and what
+        Raises ArgumentError for a path that cannot be written, and of a conversation with images,
+        whose tokens alone do not say what they show; AkunuError for a full disk, and what
         `generate` raises.
         """
         from akunu.session_state import save_session
 
         with self._lock:
-            save_session(self._model, self._settings, self._settled(), Path(path))
+            save_session(self._model, self._settings, self._settled(), file_path("path", path))
 
     def close(self) -> None:
         """End a reply that is being written; every later use raises. Closing twice is fine."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from akunu.errors import ArgumentError, ContextOverflowError, SessionFileError
+from akunu.messages import has_images
 from akunu.session import ChatSettings, Session, State
 from akunu.session_file import SavedSession, read_session, write_session
 
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 def save_session(model: Model, settings: ChatSettings, state: State, path: Path) -> None:
     """Write a session to a file; see `Session.save`."""
     native = model._open()
+    if has_images(state.messages):
+        raise ArgumentError(
+            "this conversation cannot be saved, it has images: keys and values of a file are found "
+            "by its tokens, which do not say what an image shows"
+        )
     conversation = _conversation_of(settings, state)
     tokens = np.array(state.tokens, np.uint32)
     entries: list[int] = []
@@ -78,8 +84,9 @@ def load_session(model: Model, path: Path) -> Session:
         except ArgumentError as error:
             raise SessionFileError(f"{path} contradicts itself: {error}") from None
         if n_restored < n_positions:
+            off = "" if n_restored else " (there is none with prefix_cache=False)"
             notes = (
-                f"the cache had room for {n_restored} of the {n_positions} tokens in {path}; "
+                f"the cache had room for {n_restored} of the {n_positions} tokens in {path}{off}; "
                 "the others are read again",
             )
     return Session(model, settings, state, notes, n_restored)
@@ -124,7 +131,11 @@ def _layout_of(native: _core.NativeModel) -> list[Any]:
 
 
 def _kv_type(native: _core.NativeModel) -> str:
-    return str(native.cache_layout[0]["format"])
+    # States and inputs of convolutions are in floats whatever was asked for.
+    for group in native.cache_layout:
+        if group["kind"] != "states" and not group["kind"].startswith("inputs"):
+            return str(group["format"])
+    return "f16"
 
 
 def _version() -> str:

@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from akunu.errors import ArgumentError
+from akunu.messages import ImagePart
 from akunu.template_turns import TemplateTurns
 
 Conversation = list[dict[str, Any]]
@@ -234,6 +235,8 @@ class TemplateHabits:
 
     def _fit_content(self, message: dict[str, Any]) -> None:
         content = message.get("content")
+        if isinstance(content, list) and any(isinstance(part, ImagePart) for part in content):
+            return  # whether the template knows images is seen from what it renders
         if isinstance(content, list):
             texts = [part["text"] for part in content]
             if len(texts) == 1 or not self.takes_parts(message["role"]):

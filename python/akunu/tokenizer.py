@@ -48,6 +48,7 @@ from akunu._vocabulary import (
 from akunu._word_models import spell
 from akunu._wordpiece_json import spelled_in_json
 from akunu.errors import ArgumentError, MisuseError, ModelFormatError, UnsupportedModelError
+from akunu.token_bound import TokenBound
 
 if TYPE_CHECKING:
     from akunu import _core
@@ -348,6 +349,19 @@ class Tokenizer:
                     ids += self._encode_text(part, opens)
                     opens = False
         return ids
+
+    def fewest_tokens(self, pieces: Iterable[str | int]) -> int:
+        """Return how many tokens pieces (see `encode_pieces`) have at least, in little time.
+
+        Where a token may stand for any number of letters, only the tokens among the pieces count.
+        """
+        pieces = list(_items("pieces", pieces, "a sequence of str and int"))
+        texts = [_checked_text(piece) for piece in pieces if isinstance(piece, str)]
+        return len(pieces) - len(texts) + sum(map(self._bound.fewest_tokens, texts))
+
+    @cached_property
+    def _bound(self) -> TokenBound:
+        return TokenBound(self._vocabulary)
 
     def decode(self, ids: Sequence[SupportsIndex], skip_special: bool = False) -> str:
         """Return the text of `ids`; bytes that are not UTF-8 become U+FFFD.

@@ -11,11 +11,34 @@ namespace {
 // Of a text: the ends of its last two prompts, where the next ones usually go on.
 constexpr uint32_t kCheckpoints = 2;
 
-CacheKind kind_of(const LayerDescriptor& layer) {
+// Whether a layer keeps something of every position.
+bool keeps_positions(const LayerDescriptor& layer) {
+  return !layer.kv_from && (layer.attends() || layer.convolution);
+}
+
+CacheKind kind_of_positions(const LayerDescriptor& layer) {
   if (layer.convolution) return InputCache{{layer.convolution->width}};
-  if (layer.state) return InputCache{{layer.state->width}};
   if (layer.window > 0) return WindowCache{layer.window};
   return FullCache{};
+}
+
+LayerShape shape_of_state(uint32_t index, const RecurrentState& state) {
+  return {.layer = index,
+          .n_heads = 1,
+          .key_bytes = row_bytes(Format::f32,
+                                 uint64_t{RecurrentState::kKept} * state.n_heads * state.head_size),
+          .value_bytes = row_bytes(Format::f32, uint64_t{state.kept_inputs()} * state.convolved),
+          .n_positions = 1,
+          .n_kept_inputs = state.kept_inputs()};
+}
+
+LayerShape shape_of_positions(uint32_t index, const LayerDescriptor& layer, Format format) {
+  const uint32_t dim = layer.cached_dim();
+  return {.layer = index,
+          .n_heads = layer.n_cached_heads(),
+          .key_bytes = row_bytes(format_of_keys(format), dim),
+          .value_bytes = layer.caches_values() ? row_bytes(format, dim) : 0,
+          .n_positions = kPagePositions};
 }
 
 void check_source(const ArchDescriptor& arch, uint32_t index) {
@@ -43,7 +66,7 @@ void check_blocks(const ArchDescriptor& arch, Format format) {
   for (size_t i = 0; i < arch.layers.size(); ++i) {
     const LayerDescriptor& layer = arch.layers[i];
     // What they keep is F32 anyway, or nothing.
-    if (layer.mixer == Mixer::none || layer.convolution || layer.state) continue;
+    if (!layer.attends()) continue;
     const std::string who = "layer " + std::to_string(i);
     if (layer.latent)
       throw ArgumentError(wanted + who + " keeps latents, which are not kept so" + instead);
@@ -159,34 +182,20 @@ std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format) 
   check_blocks(arch, format);
   for (uint32_t i = 0; i < arch.layers.size(); ++i) {
     const LayerDescriptor& layer = arch.layers[i];
-    if (layer.kv_from) {
-      check_source(arch, i);
-      continue;
-    }
-    if (layer.mixer == Mixer::none) continue;
-    const CacheKind kind = kind_of(layer);
-    const auto group_of = [&](const CacheKind& of, bool is_float) {
-      const auto group = std::ranges::find(groups, of, &GroupShape::kind);
-      return group != groups.end()
-                 ? group
-                 : groups.insert(group, {of, is_float ? Format::f32 : format, {}});
+    if (layer.kv_from) check_source(arch, i);
+    const auto group_of = [&](const CacheKind& kind, Format of_group) -> GroupShape& {
+      const auto group = std::ranges::find(groups, kind, &GroupShape::kind);
+      return group != groups.end() ? *group : groups.emplace_back(GroupShape{kind, of_group, {}});
     };
-    const auto group = group_of(kind, layer.convolution || layer.state);
-    const uint32_t dim = layer.cached_dim();
-    group->layers.push_back(
-        {.layer = i,
-         .n_heads = layer.n_cached_heads(),
-         .key_bytes = row_bytes(format_of_keys(group->format), dim),
-         .value_bytes = layer.caches_values() ? row_bytes(group->format, dim) : 0,
-         .n_positions = kPagePositions});
     if (layer.state)
-      group_of(StateCache{.n_checkpoints = kCheckpoints, .n_kept = RecurrentState::kKept}, true)
-          ->layers.push_back({.layer = i,
-                              .n_heads = layer.state->n_heads,
-                              .key_bytes = row_bytes(Format::f32, uint64_t{RecurrentState::kKept} *
-                                                                      layer.state->head_size),
-                              .value_bytes = 0,
-                              .n_positions = 1});
+      group_of(StateCache{.n_checkpoints = kCheckpoints, .n_kept = RecurrentState::kKept},
+               Format::f32)
+          .layers.push_back(shape_of_state(i, *layer.state));
+    if (keeps_positions(layer)) {
+      const Format of_group = layer.convolution ? Format::f32 : format;
+      group_of(kind_of_positions(layer), of_group)
+          .layers.push_back(shape_of_positions(i, layer, of_group));
+    }
   }
   if (!arch.audio) return groups;
   GroupShape& cross =

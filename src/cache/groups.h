@@ -90,9 +90,9 @@ struct InputCache : WindowCache {
   bool operator==(const InputCache&) const = default;
 };
 
-// A state of fixed size, which every row changes (recurrent layers). Entry 0 has it as it was after each
-// of the last `n_kept` positions that ran; a row at position 0 reads none. Entry 1 + i is a copy of that
-// as it was after `checkpoints[i]` positions: to anywhere else there is no way back.
+// A state of fixed size, which every row changes (recurrent layers), and the last inputs of the convolution in front.
+// Entry 0 has it as it was after each of the last `n_kept` positions that ran; a row at position 0 reads none.
+// Entry 1 + i is a copy of that as it was after `checkpoints[i]` positions: to anywhere else there is no way back.
 struct StateCache {
   uint32_t n_checkpoints = 0;  // that a text keeps, at most
   uint32_t n_kept = 1;         // states of an entry
@@ -141,8 +141,11 @@ struct LayerShape {
   uint32_t layer = 0;
   uint32_t n_heads = 0;
   uint64_t key_bytes = 0;
-  uint64_t value_bytes = 0;               // 0: values are part of the keys
-  uint32_t n_positions = kPagePositions;  // 1 of states, which are copied as a whole
+  uint64_t value_bytes = 0;  // 0: values are part of the keys
+  // 1 of states, which are copied as a whole: beside all of them, in the place of keys, lie the inputs of
+  // the convolution.
+  uint32_t n_positions = kPagePositions;
+  uint32_t n_kept_inputs = 0;  // of states: of so many positions
 
   bool has_values() const { return value_bytes > 0; }
   uint64_t position_bytes(bool is_value) const { return is_value ? value_bytes : key_bytes; }
@@ -181,12 +184,12 @@ struct GroupShape {
 // Entries that a page table needs per text and group.
 uint32_t table_entries(std::span<const GroupShape> groups, uint32_t context);
 
-// The cache groups of a model: layers whose caches have the same kind form one group. Keys, values and
-// latents have `format`; inputs of convolutions are F32, whatever it is. Groups
-// are in the order of their first layers; the last one is what an encoder of audio made for each of
-// them. A model that is an encoder has no groups. A layer that shares another layer's
-// keys and values belongs to no group. Throws ModelFormatError if the layer that it names has no cache,
-// or one of another shape; ArgumentError where the format has blocks that do not fit.
+// The cache groups of a model: layers whose caches have the same kind form one group. Keys, values and latents have
+// `format`; inputs of convolutions are F32, whatever it is. Groups are in the order of their first layers; the last one
+// is what an encoder of audio made for each of them. A model that is an encoder has no groups. A layer that shares
+// another layer's keys and values belongs to no group; one that attends and scans to two. Throws ModelFormatError if
+// the layer that it names has no cache, or one of another shape; ArgumentError where the format has blocks that do not
+// fit.
 std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format);
 
 }  // namespace akunu

@@ -59,26 +59,27 @@ std::vector<LayerCache> layers_without_memory(const ArchDescriptor& arch,
   return layers;
 }
 
-std::vector<LayerCache> cross_without_memory(std::span<const GroupShape> groups) {
-  return without_memory(groups, [](const GroupShape& shape) { return shape.is_cross(); });
-}
-
 std::vector<LayerCache> states_without_memory(std::span<const GroupShape> groups) {
   return without_memory(groups, [](const GroupShape& shape) { return shape.has_states(); });
+}
+
+std::vector<LayerCache> cross_without_memory(std::span<const GroupShape> groups) {
+  return without_memory(groups, [](const GroupShape& shape) { return shape.is_cross(); });
 }
 
 KvCache::KvCache(const std::shared_ptr<Device>& device, const ArchDescriptor& arch,
                  std::span<const GroupShape> groups, std::span<const uint32_t> n_pages)
     : device_(device),
       layers_(layers_without_memory(arch, groups)),
-      cross_(cross_without_memory(groups)),
-      states_(states_without_memory(groups)) {
+      states_(states_without_memory(groups)),
+      cross_(cross_without_memory(groups)) {
   for (size_t group = 0; group < groups.size(); ++group) {
     groups_.push_back({groups[group], PagePool(n_pages[group])});
     for (const LayerShape& shape : groups[group].layers) {
-      LayerCache& layer = (groups[group].is_cross()     ? cross_
-                           : groups[group].has_states() ? states_
-                                                        : layers_)[shape.layer];
+      std::vector<LayerCache>& layers = groups[group].is_cross()     ? cross_
+                                        : groups[group].has_states() ? states_
+                                                                     : layers_;
+      LayerCache& layer = layers[shape.layer];
       for (Binding* binding : {&layer.keys, &layer.values}) {
         const bool is_value = binding == &layer.values;
         if (is_value && !shape.has_values()) continue;

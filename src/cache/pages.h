@@ -45,14 +45,18 @@ class KvCache {
   KvCache(const std::shared_ptr<Device>& device, const ArchDescriptor& arch,
           std::span<const GroupShape> groups, std::span<const uint32_t> n_pages);
 
-  // Where each layer's keys and values lie: its own, or those of the layer that it reads.
+  // The keys and values that each layer attends to. A layer that shares another layer's has the same memory.
   const std::vector<LayerCache>& layers() const { return layers_; }
-  // Where states lie that layers keep beside other things; empty where none does.
+  // Of each recurrent layer: its states (`keys`), and the inputs of its convolution (`values`).
   const std::vector<LayerCache>& states() const { return states_; }
   // Likewise, of what an encoder made for each layer; empty where there is none.
   const std::vector<LayerCache>& cross() const { return cross_; }
   // That of keys, values and latents; where there are none, it does not matter.
   Format format() const;
+  // What the layers of a group have in it, by their numbers.
+  const std::vector<LayerCache>& layers_of(const GroupShape& shape) const {
+    return shape.is_cross() ? cross_ : shape.has_states() ? states_ : layers_;
+  }
   std::vector<CacheGroup>& groups() { return groups_; }
   const std::vector<CacheGroup>& groups() const { return groups_; }
 
@@ -71,19 +75,15 @@ class KvCache {
   std::shared_ptr<Device> device_;
   std::vector<OwnedBuffer> buffers_;
   std::vector<LayerCache> layers_;
-  std::vector<LayerCache> cross_;
   std::vector<LayerCache> states_;
-  // Those of the layers of a group.
-  const std::vector<LayerCache>& layers_of(const GroupShape& shape) const {
-    return shape.is_cross() ? cross_ : shape.has_states() ? states_ : layers_;
-  }
+  std::vector<LayerCache> cross_;
   std::vector<CacheGroup> groups_;
 };
 
 // What `layers` of a model would be, without memory: good for the forward pass's sizes and names.
 std::vector<LayerCache> layers_without_memory(const ArchDescriptor& arch,
                                               std::span<const GroupShape> groups);
-std::vector<LayerCache> cross_without_memory(std::span<const GroupShape> groups);
 std::vector<LayerCache> states_without_memory(std::span<const GroupShape> groups);
+std::vector<LayerCache> cross_without_memory(std::span<const GroupShape> groups);
 
 }  // namespace akunu

@@ -6,7 +6,7 @@
 //    disk is behind by kMostWaiting, it waits in the cache until the disk is not.
 // 3. Other processes. A run has the same name and the same bytes for all of them, so it does not matter who
 //    writes it. Who removes a file that another one knows makes it a miss there. `refresh` learns what came
-//    and went, when something is missed, at most once a second.
+//    and went, when a file has gone, and when something is missed, at most once a second.
 #include "cache/prefix_disk.h"
 
 #include <algorithm>
@@ -29,6 +29,20 @@ constexpr uint64_t kPauseAfterFailure = 60 * kSecond;
 
 constexpr bool has(uint64_t groups, size_t group) { return groups >> group & 1; }
 
+// A run of these tokens behind so many whole pages of a text, whose runs are given.
+MissingRun missing_run(std::span<const RunName> runs, uint32_t n_whole,
+                       std::span<const uint32_t> key, std::span<const uint32_t> tokens) {
+  MissingRun missing;
+  missing.entry = n_whole;
+  if (n_whole > 0)
+    missing.run.behind = runs[n_whole - 1];
+  else
+    missing.run.words.assign(key.begin(), key.end());
+  missing.run.n_key = static_cast<uint32_t>(missing.run.words.size());
+  missing.run.words.insert(missing.run.words.end(), tokens.begin(), tokens.end());
+  return missing;
+}
+
 }  // namespace
 
 PrefixDisk::PrefixDisk(std::filesystem::path folder, uint64_t most_bytes,
@@ -39,6 +53,8 @@ PrefixDisk::PrefixDisk(std::filesystem::path folder, uint64_t most_bytes,
       folder_(std::move(folder)) {
   assert(groups_.size() <= 64);
   counts_.most_bytes = most_bytes;
+  for (size_t group = 0; group < groups_.size(); ++group)
+    if (groups_[group].has_states()) state_groups_ |= uint64_t{1} << group;
   const uint64_t least = page_bytes(~uint64_t{0}, kPagePositions) + (1 << 16);
   if (most_bytes < least)
     throw ArgumentError("the cache on the disk may have " + mebibytes(most_bytes) +
@@ -92,20 +108,43 @@ RunsOnDisk PrefixDisk::find(std::span<const uint32_t> key, std::span<const uint3
   const auto is_pending = [&](const RunName& name) { return tree_.look_up(name)->is_pending; };
   const auto end = std::ranges::find_if(there.runs, is_pending);
   there.runs.erase(end, there.runs.end());
-  uint32_t n = std::min(
-      {most, there.n_positions, static_cast<uint32_t>(there.runs.size()) * kPagePositions});
-  // The longest prefix that every group has, as a text in the cache would have it.
+  const uint32_t n_readable =
+      std::min(there.n_positions, static_cast<uint32_t>(there.runs.size()) * kPagePositions);
+  uint32_t n = std::min(most, n_readable);
+  std::vector<uint32_t> places;
+  std::vector<RunName> states;
+  if (keeps_states() && there.n_positions > 0) {
+    PrefixTree::Found readable = there;
+    readable.n_positions = n_readable;  // a place beyond what can be read must not count
+    for (const auto& [place, name] : tree_.states(key, tokens, readable)) {
+      if (is_pending(name)) continue;
+      places.push_back(place);
+      states.push_back(name);
+    }
+  }
+  // The longest prefix that every group has, as a text in the cache would have it; stored states count as its
+  // checkpoints.
   std::vector<uint32_t> pages;
   for (uint32_t before = n + 1; n > 0 && n < before;) {
     before = n;
     for (size_t group = 0; group < groups_.size(); ++group) {
       pages.clear();
-      for (const RunName& name : there.runs)
-        pages.push_back(has(tree_.look_up(name)->run.groups, group) ? 0 : kNoPage);
-      n = groups_[group].ask(
-          [&](const auto& kind) { return kind.reusable(Held{pages, there.n_positions, {}}, n); });
+      if (has(state_groups_, group)) {
+        pages.assign(1 + places.size(), 0);
+        pages[0] = kNoPage;
+      } else {
+        for (const RunName& name : there.runs)
+          pages.push_back(has(tree_.look_up(name)->run.groups, group) ? 0 : kNoPage);
+      }
+      n = groups_[group].ask([&](const auto& kind) {
+        return kind.reusable(Held{pages, there.n_positions, places}, n);
+      });
     }
   }
+  std::optional<StateOnDisk> state;
+  if (const auto at = std::ranges::lower_bound(places, n); n > 0 && at != places.end())
+    state = StateOnDisk{
+        .name = states[static_cast<size_t>(at - places.begin())], .place = *at, .pages = {}};
   there.runs.resize(std::min<size_t>(there.runs.size(), pages_for(n)));
   if (n < most && nanoseconds_now() - refreshed_ > kSecond) {  // others may have written more
     wants_refresh_ = true;
@@ -115,7 +154,8 @@ RunsOnDisk PrefixDisk::find(std::span<const uint32_t> key, std::span<const uint3
           .goes_on = there.goes_on || n < there.n_positions,
           .runs = std::move(there.runs),
           .first_entry = 0,
-          .pages = {}};
+          .pages = {},
+          .state = std::move(state)};
 }
 
 bool PrefixDisk::fetch(RunsOnDisk found, uint32_t first_entry) {
@@ -153,25 +193,47 @@ std::optional<MissingRun> PrefixDisk::missing(std::span<const uint32_t> key,
   const std::lock_guard lock(mutex_);
   PrefixTree::Found there = tree_.find(key, tokens);
   if (there.n_positions == tokens.size()) return std::nullopt;
-  MissingRun missing;
   // Behind whole runs that hold: of the last one found perhaps only a part does.
   const uint32_t n_whole = there.n_positions / kPagePositions;
-  missing.entry = n_whole;
-  if (n_whole > 0)
-    missing.run.behind = there.runs[n_whole - 1];
-  else
-    missing.run.words.assign(key.begin(), key.end());
-  missing.run.n_key = static_cast<uint32_t>(missing.run.words.size());
   const std::span rest = tokens.subspan(size_t{n_whole} * kPagePositions);
   const size_t n = std::min<size_t>(rest.size(), kPagePositions);
-  // A text that takes more than there may be would only remove its own beginning.
-  const uint64_t n_bytes = (n_whole + 1) * page_bytes(~uint64_t{0}, kPagePositions);
-  if (n_bytes > most_bytes_) return std::nullopt;
-  if (n < kPagePositions && (!is_whole || tokens.size() < there.n_positions + size_t{kLeastOnDisk}))
+  // Of a text larger than the limit, the last pages would evict the first. With states all of it must fit:
+  // its beginning alone is of no use.
+  if (!fits(keeps_states() ? pages_for(static_cast<uint32_t>(tokens.size())) : n_whole + 1,
+            key.size()))
     return std::nullopt;
-  missing.run.words.insert(missing.run.words.end(), rest.begin(),
-                           rest.begin() + static_cast<ptrdiff_t>(n));
-  return missing;
+  // A few positions more are not worth a file, unless states are stored behind them.
+  const size_t n_least = keeps_states() ? kLeastOnDisk : there.n_positions + size_t{kLeastOnDisk};
+  if (n < kPagePositions && (!is_whole || tokens.size() < n_least)) return std::nullopt;
+  return missing_run(there.runs, n_whole, key, rest.first(n));
+}
+
+std::optional<MissingRun> PrefixDisk::missing_state(std::span<const uint32_t> key,
+                                                    std::span<const uint32_t> tokens,
+                                                    std::span<const uint32_t> places) const {
+  const std::lock_guard lock(mutex_);
+  for (const uint32_t place : places) {
+    if (place < kLeastOnDisk) continue;
+    const std::span before = tokens.first(place);
+    const PrefixTree::Found there = tree_.find(key, before);
+    if (there.n_positions < place || !fits(pages_for(place), key.size())) continue;
+    const uint32_t n_whole = place / kPagePositions;
+    MissingRun missing =
+        missing_run(there.runs, n_whole, key, before.subspan(size_t{n_whole} * kPagePositions));
+    missing.run.is_state = true;
+    if (tree_.look_up(name_of(missing.run)) == nullptr) return missing;
+  }
+  return std::nullopt;
+}
+
+// Whether the limit holds the files of a text of so many pages, and one of states behind them. None of these can be
+// evicted for the next one: only a run without others behind it is.
+bool PrefixDisk::fits(uint64_t n_pages, uint64_t n_key) const {
+  PrefixRun page{.behind = {}, .words = std::vector<uint32_t>(kPagePositions)};
+  uint64_t n_bytes = n_pages * file_bytes(page, page_bytes(~state_groups_, kPagePositions)) +
+                     n_key * sizeof(uint32_t);
+  if (keeps_states()) n_bytes += file_bytes(page, page_bytes(state_groups_, 0));
+  return n_bytes <= most_bytes_;
 }
 
 bool PrefixDisk::takes_more() const {
@@ -190,7 +252,11 @@ void PrefixDisk::write(MissingRun missing, RunPages pages) {
   const uint64_t n_bytes = file_bytes(missing.run, pages.bytes.size());
   {
     const std::lock_guard lock(mutex_);
-    if (!tree_.add(std::move(missing.run), n_bytes, nanoseconds_now(), true)) return;
+    const uint64_t now = nanoseconds_now();
+    const std::optional<RunName> positions = tree_.positions_of(missing.run);
+    if (!tree_.add(std::move(missing.run), n_bytes, now, true)) return;
+    // States are of no use without the positions before them: those count as used later, so they are evicted later.
+    if (positions) tree_.touch(*positions, now + 1);
     n_waiting_bytes_ += pages.bytes.size();
     to_write_.push_back({name, std::move(pages)});
   }
@@ -226,52 +292,59 @@ void PrefixDisk::run() {
 }
 
 void PrefixDisk::read_next(RunsOnDisk fetching) {
-  uint32_t n_there = fetching.first_entry * kPagePositions;
-  for (size_t entry = fetching.first_entry; entry < fetching.runs.size(); ++entry) {
-    const RunName& name = fetching.runs[entry];
-    std::optional<PrefixRun> run;
-    {
-      const std::lock_guard lock(mutex_);
-      if (const PrefixTree::Node* const node = tree_.look_up(name)) run = node->run;
-    }
-    if (!run) break;
-    std::string problem;
-    std::optional<std::vector<std::byte>> bytes =
-        folder_.read(name, *run, page_bytes(run->groups, run->n_positions()), problem);
-    if (!bytes) {
-      forget(name, problem);
-      break;
-    }
-    n_there += run->n_positions();
-    fetching.pages.push_back({run->n_positions(), run->groups, std::move(*bytes)});
+  std::vector<RunName> used = fetching.runs;
+  bool has_state = true;
+  if (fetching.state && fetching.n_positions > 0) {
+    std::optional<RunPages> pages = read_pages(fetching.state->name);
+    has_state = pages.has_value();
+    if (pages) fetching.state->pages = std::move(*pages);
+    used.push_back(fetching.state->name);
   }
-  if (fetching.pages.empty()) n_there = 0;
+  uint32_t n_there = fetching.first_entry * kPagePositions;
+  for (size_t entry = fetching.first_entry; entry < fetching.runs.size() && has_state; ++entry) {
+    std::optional<RunPages> pages = read_pages(fetching.runs[entry]);
+    if (!pages) break;
+    n_there += pages->n_positions;
+    fetching.pages.push_back(std::move(*pages));
+  }
+  // States are of no use unless all positions before them were read.
+  if (fetching.pages.empty() || (fetching.state && n_there < fetching.n_positions)) n_there = 0;
   fetching.n_positions = std::min(fetching.n_positions, n_there);
-  for (const RunName& name : fetching.runs) folder_.touch(name);
+  for (const RunName& name : used) folder_.touch(name);
   const std::lock_guard lock(mutex_);
   const uint64_t now = nanoseconds_now();
-  for (const RunName& name : fetching.runs) tree_.touch(name, now);
+  for (const RunName& name : used) tree_.touch(name, now);
   fetched_ = std::move(fetching);
   is_fetching_ = false;
 }
 
+// The pages of a run; nothing where its file is missing or damaged, and then the run is forgotten.
+std::optional<RunPages> PrefixDisk::read_pages(const RunName& name) {
+  std::optional<PrefixRun> run;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const PrefixTree::Node* const node = tree_.look_up(name)) run = node->run;
+  }
+  if (!run) return std::nullopt;
+  std::string problem;
+  std::optional<std::vector<std::byte>> bytes =
+      folder_.read(name, *run, page_bytes(run->groups, run->n_positions()), problem);
+  if (!bytes) {
+    forget(name, problem);
+    return std::nullopt;
+  }
+  return RunPages{run->n_positions(), run->groups, std::move(*bytes)};
+}
+
 void PrefixDisk::write_next(Writing writing) {
   std::optional<PrefixRun> run;
-  std::optional<RunName> beginning;
   {
     const std::lock_guard lock(mutex_);
     // What it lies behind may have gone meanwhile, and it with that.
-    if (const PrefixTree::Node* const node = tree_.look_up(writing.name)) {
-      run = node->run;
-      beginning = tree_.beginning_of(*run);
-    }
+    if (const PrefixTree::Node* const node = tree_.look_up(writing.name)) run = node->run;
   }
   std::string problem;
   if (run) {
-    if (beginning) {
-      const std::lock_guard lock(mutex_);
-      remove_files(tree_.remove(*beginning));
-    }
     if (make_room(file_bytes(*run, writing.pages.bytes.size())))
       problem = folder_.write(writing.name, *run, writing.pages.bytes);
     else
@@ -282,7 +355,9 @@ void PrefixDisk::write_next(Writing writing) {
   is_writing_ = false;
   if (run && problem.empty()) {
     tree_.set_there(writing.name);
-    counts_.n_written += run->n_positions();
+    if (const std::optional<RunName> beginning = tree_.beginning_of(*run))
+      remove_files(tree_.remove(*beginning));
+    if (!run->is_state) counts_.n_written += run->n_positions();
   } else {
     tree_.remove(writing.name);
   }
@@ -310,10 +385,9 @@ void PrefixDisk::remove_files(const std::vector<RunName>& names) {
 
 // A file that cannot be read, or is gone: it and all behind it are no more.
 void PrefixDisk::forget(const RunName& name, const std::string& problem) {
+  if (problem.empty()) return refresh();  // somebody else removed it, and perhaps others
   const std::lock_guard lock(mutex_);
-  const std::vector<RunName> gone = tree_.remove(name);
-  if (problem.empty()) return;  // somebody else removed it
-  remove_files(gone);
+  remove_files(tree_.remove(name));
   ++counts_.n_damaged;
   counts_.problem = problem;
 }
@@ -331,7 +405,9 @@ void PrefixDisk::refresh() {
     std::string problem;
     std::optional<StoredRun> stored = folder_.look(name, problem);
     const auto is_of_this_cache = [&](const StoredRun& each) {
-      return groups_.size() == 64 || each.run.groups >> groups_.size() == 0;
+      if (each.run.is_state) return keeps_states() && each.run.groups == state_groups_;
+      return (each.run.groups & state_groups_) == 0 &&
+             (groups_.size() == 64 || each.run.groups >> groups_.size() == 0);
     };
     if (stored &&
         (!is_of_this_cache(*stored) ||

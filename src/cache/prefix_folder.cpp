@@ -38,7 +38,7 @@ struct Head {
   uint32_t version = kVersion;
   uint32_t n_words = 0;
   uint32_t n_key = 0;
-  uint32_t zero = 0;
+  uint32_t is_state = 0;
   RunName behind;
   uint64_t groups = 0;
   uint64_t n_page_bytes = 0;
@@ -118,7 +118,7 @@ std::string reason() { return std::system_category().message(errno); }
 bool read_head(const File& file, Head& head, std::vector<uint32_t>& words) {
   if (!file.read(std::as_writable_bytes(std::span(&head, 1)))) return false;
   if (head.magic != kMagic || head.version != kVersion || head.n_words > kMostWords ||
-      head.n_key > head.n_words)
+      head.n_key > head.n_words || head.is_state > 1)
     return false;
   words.resize(head.n_words);
   return file.read(std::as_writable_bytes(std::span(words))) &&
@@ -184,6 +184,7 @@ std::optional<StoredRun> PrefixFolder::look(const RunName& name, std::string& pr
   stored.run.behind = head.behind;
   stored.run.n_key = head.n_key;
   stored.run.groups = head.groups;
+  stored.run.is_state = head.is_state == 1;
   stored.n_bytes = static_cast<uint64_t>(found.st_size);
   stored.last_use = static_cast<uint64_t>(found.st_mtime) * 1'000'000'000;
   if (stored.n_bytes != file_bytes(stored.run, head.n_page_bytes) || name_of(stored.run) != name) {
@@ -207,7 +208,8 @@ std::optional<std::vector<std::byte>> PrefixFolder::read(const RunName& name, co
   std::vector<uint32_t> words;
   std::vector<std::byte> pages(n_page_bytes);
   if (!read_head(file, head, words) || words != run.words || head.behind != run.behind ||
-      head.groups != run.groups || head.n_page_bytes != n_page_bytes || !file.read(pages) ||
+      head.groups != run.groups || (head.is_state == 1) != run.is_state ||
+      head.n_page_bytes != n_page_bytes || !file.read(pages) ||
       add_to_sum(0, pages) != head.page_sum) {
     problem = path.string() + " is damaged: its bytes are not the ones that were written";
     return std::nullopt;
@@ -222,6 +224,7 @@ std::string PrefixFolder::write(const RunName& name, const PrefixRun& run,
   head.n_key = run.n_key;
   head.behind = run.behind;
   head.groups = run.groups;
+  head.is_state = run.is_state ? 1 : 0;
   head.n_page_bytes = pages.size();
   head.page_sum = add_to_sum(0, pages);
   head.head_sum = sum_of_head(head, run.words);
@@ -232,7 +235,16 @@ std::string PrefixFolder::write(const RunName& name, const PrefixRun& run,
   const std::filesystem::path path = file_of(name);
   std::string problem;
   {
-    const File file(open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    const auto create = [&] {
+      return open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    };
+    int descriptor = create();
+    if (descriptor < 0 && errno == ENOENT) {  // somebody cleared the folder away
+      std::error_code error;
+      std::filesystem::create_directories(path_, error);
+      descriptor = create();
+    }
+    const File file(descriptor);
     if (!file || !file.write(std::as_bytes(std::span(&head, 1))) ||
         !file.write(std::as_bytes(std::span(run.words))) || !file.write(pages) ||
         fsync(file.get()) != 0)

@@ -1,7 +1,7 @@
 // A folder of runs of positions (prefix_tree.h), a file each, named by the run:
 //
 //   bytes 0 to 8    "AKUNURUN"
-//   8 to 24         uint32: version of the form (1), words, words of the key, 0
+//   8 to 24         uint32: version of the form (1), words, words of the key, 1 if the run has states, else 0
 //   24 to 48        uint64: the run that it lies behind (high, low), the groups whose pages are here
 //   48 to 72        uint64: bytes of the pages, their checksum, the checksum of bytes 0 to 64 and the words
 //   then            the words, uint32; the pages, group after group, as SavedPositions has them

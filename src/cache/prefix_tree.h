@@ -1,6 +1,9 @@
 // Which runs of positions are kept outside the cache: a radix tree over tokens, whose edges are runs of
 // at most a page. It knows what there is and what was used when; bytes and files are others' business.
 //
+// States of recurrent layers are of a place, not of positions: they lie behind the whole pages before it, as runs
+// of their own, and hold wherever some run has the positions between.
+//
 // A run's name follows from its tokens and all before them (SHA-256), so that processes that share a
 // folder call the same run alike. Of runs behind the same one all are in order of their tokens: the one
 // that a text has most in common with is a neighbour of where the text would be.
@@ -35,6 +38,9 @@ struct PrefixRun {
   std::vector<uint32_t> words;
   uint32_t n_key = 0;   // of the words
   uint64_t groups = 0;  // bit g: the page of cache group g is there
+  // The run has states in place of positions: those after its last token. It has the tokens behind the last whole
+  // page before them, from 0 to one less than a page.
+  bool is_state = false;
 
   uint32_t n_positions() const { return static_cast<uint32_t>(words.size()) - n_key; }
   std::span<const uint32_t> tokens() const { return std::span(words).subspan(n_key); }
@@ -60,12 +66,18 @@ class PrefixTree {
 
   // The longest beginning of the tokens that is here.
   Found find(std::span<const uint32_t> key, std::span<const uint32_t> tokens) const;
+  // Of a text whose beginning was found, the places that states are here of, in order.
+  std::vector<std::pair<uint32_t, RunName>> states(std::span<const uint32_t> key,
+                                                   std::span<const uint32_t> tokens,
+                                                   const Found& found) const;
   const Node* look_up(const RunName& name) const;
   // False, and nothing changed, where it is here already, or what it lies behind is not, or no page.
   bool add(PrefixRun run, uint64_t n_bytes, uint64_t last_use, bool is_pending);
   void set_there(const RunName& name);
   // A run that is a beginning of this one, behind the same: of no use any more.
   std::optional<RunName> beginning_of(const PrefixRun& run) const;
+  // A run that has the positions of these states behind its last whole page.
+  std::optional<RunName> positions_of(const PrefixRun& state) const;
   void touch(const RunName& name, uint64_t now);
   // Forgets a run and all behind it; returns their names.
   std::vector<RunName> remove(const RunName& name);
@@ -80,15 +92,17 @@ class PrefixTree {
  private:
   struct Place {
     RunName behind;
+    bool is_state;
     std::vector<uint32_t> words;
   };
   struct View {
     RunName behind;
+    bool is_state;
     std::span<const uint32_t> words;
   };
   struct Order {
     using is_transparent = void;
-    static View view(const Place& place) { return {place.behind, place.words}; }
+    static View view(const Place& place) { return {place.behind, place.is_state, place.words}; }
     static View view(const View& view) { return view; }
     template <class A, class B>
     bool operator()(const A& a, const B& b) const {

@@ -20,8 +20,10 @@ namespace {
 template <class Run>
 void for_each_stretch(const KvCache& cache, uint32_t group, uint32_t page, uint32_t n_positions,
                       const Run& run) {
-  for (const LayerShape& shape : cache.groups()[group].shape.layers) {
-    const LayerCache& layer = cache.layers()[shape.layer];
+  const GroupShape& of_group = cache.groups()[group].shape;
+  const std::vector<LayerCache>& layers = cache.layers_of(of_group);
+  for (const LayerShape& shape : of_group.layers) {
+    const LayerCache& layer = layers[shape.layer];
     const bool is_whole = n_positions == shape.n_positions;
     const uint32_t n_stretches = is_whole ? 1 : shape.n_heads;
     for (const bool is_value : {false, true}) {
@@ -37,6 +39,8 @@ void for_each_stretch(const KvCache& cache, uint32_t group, uint32_t page, uint3
   }
 }
 
+uint32_t size_of(const std::vector<uint32_t>& list) { return static_cast<uint32_t>(list.size()); }
+
 std::span<std::byte> take(std::span<std::byte>& from, uint64_t n) {
   return std::exchange(from, from.subspan(n)).first(n);
 }
@@ -46,7 +50,26 @@ std::span<const std::byte> take(std::span<const std::byte>& from, uint64_t n) {
 
 }  // namespace
 
+// As the kernels have it, the state after p positions, and the inputs of position p, are at p modulo the number of
+// places.
+void clear_unset_states(const GroupShape& shape, uint32_t n, std::span<std::byte> page) {
+  const auto clear = [](std::span<std::byte> places, uint32_t n_places, auto&& is_set) {
+    const uint64_t n_bytes = places.size() / n_places;
+    for (uint32_t i = 0; i < n_places; ++i)
+      if (!is_set(i)) std::ranges::fill(places.subspan(i * n_bytes, n_bytes), std::byte{0});
+  };
+  const uint32_t n_states = std::get<StateCache>(shape.kind).n_kept;
+  for (const LayerShape& layer : shape.layers) {
+    clear(take(page, layer.pool_page_bytes(false)), n_states,
+          [&](uint32_t i) { return n >= n_states || (i > 0 && i <= n); });
+    if (const std::span<std::byte> inputs = take(page, layer.pool_page_bytes(true));
+        !inputs.empty())
+      clear(inputs, layer.n_kept_inputs, [&](uint32_t i) { return i < n; });
+  }
+}
+
 uint64_t saved_page_bytes(const GroupShape& group, uint32_t n_positions) {
+  if (group.has_states()) n_positions = 1;
   uint64_t bytes = 0;
   for (const LayerShape& layer : group.layers)
     bytes += uint64_t{layer.n_heads} * n_positions * (layer.key_bytes + layer.value_bytes);
@@ -57,8 +80,8 @@ uint64_t saved_bytes(std::span<const GroupShape> groups, std::span<const uint32_
                      uint32_t n) {
   uint64_t bytes = 0;
   for (size_t group = 0; group < groups.size(); ++group)
-    for (uint32_t entry = first_entries[group]; entry < pages_for(n); ++entry)
-      bytes += saved_page_bytes(groups[group], positions_in(entry, n));
+    for (uint32_t entry = first_entries[group]; entry < saved_entries(groups[group], n); ++entry)
+      bytes += saved_page_bytes(groups[group], saved_of(groups[group], entry, n));
   return bytes;
 }
 
@@ -88,15 +111,18 @@ void SequenceCache::read_positions(uint32_t slot, SavedPositions& saved) const {
   uint64_t n_bytes = 0;
   for (uint32_t group = 0; group < groups_.size(); ++group) {
     const std::vector<uint32_t>& pages = sequence.pages[group];
+    const GroupShape& shape = groups_[group].of.shape;
     uint32_t& first = saved.first_entries[group];
-    uint32_t entry = pages_for(sequence.n_done);
+    const uint32_t end = saved_entries(shape, sequence.n_done);
+    uint32_t entry = end;
     while (entry > first && pages[entry - 1] != kNoPage) --entry;
     first = entry;  // what a window left behind may have gone
-    for (; entry < pages_for(sequence.n_done); ++entry) {
-      const uint32_t n = positions_in(entry, sequence.n_done);
-      const uint64_t of_page = saved_page_bytes(groups_[group].of.shape, n);
-      cache_.read_positions(group, pages[entry], n,
-                            std::span(saved.bytes).subspan(n_bytes, of_page));
+    for (; entry < end; ++entry) {
+      const uint32_t n = saved_of(shape, entry, sequence.n_done);
+      const uint64_t of_page = saved_page_bytes(shape, n);
+      const auto into = std::span(saved.bytes).subspan(n_bytes, of_page);
+      cache_.read_positions(group, pages[entry], n, into);
+      if (shape.has_states()) clear_unset_states(shape, sequence.n_done, into);
       n_bytes += of_page;
     }
   }
@@ -119,15 +145,16 @@ SavedPositions SequenceCache::room_for_positions(uint32_t slot) const {
 void SequenceCache::write_positions(const Sequence& sequence, const SavedPositions& saved,
                                     uint32_t n) {
   std::span<const std::byte> bytes = saved.bytes;
-  for (uint32_t group = 0; group < groups_.size(); ++group)
-    for (uint32_t entry = saved.first_entries[group]; entry < pages_for(n); ++entry) {
+  for (uint32_t group = 0; group < groups_.size(); ++group) {
+    const GroupShape& shape = groups_[group].of.shape;
+    for (uint32_t entry = saved.first_entries[group]; entry < saved_entries(shape, n); ++entry) {
       const std::vector<uint32_t>& pages = sequence.pages[group];
-      const uint32_t n_positions = positions_in(entry, n);
-      const std::span<const std::byte> of_page =
-          take(bytes, saved_page_bytes(groups_[group].of.shape, n_positions));
+      const uint32_t n_positions = saved_of(shape, entry, n);
+      const std::span<const std::byte> of_page = take(bytes, saved_page_bytes(shape, n_positions));
       if (entry < pages.size() && groups_[group].of.pages.references(pages[entry]) == 1)
         cache_.write_positions(group, pages[entry], n_positions, of_page);
     }
+  }
   assert(bytes.empty());
 }
 
@@ -148,6 +175,10 @@ uint32_t SequenceCache::restorable(const Source& source, const SavedPositions& s
     const Entries shared = shared_with(source, group, saved);
     const uint32_t first = saved.first_entries[group];
     const uint32_t n_own = n_available(group, source);
+    if (groups_[group].of.shape.has_states()) {
+      if (first > 0 || n_own == 0) return 0;
+      continue;
+    }
     const bool comes_to_shared = n_own >= shared.first - first;
     n_entries =
         std::min(n_entries, first + n_own + (comes_to_shared ? shared.end - shared.first : 0));
@@ -156,10 +187,12 @@ uint32_t SequenceCache::restorable(const Source& source, const SavedPositions& s
   for (uint32_t before = most + 1; most > 0 && most < before;) {
     before = most;
     for (uint32_t group = 0; group < groups_.size(); ++group) {
-      std::vector<uint32_t> pages(n_entries, 0);  // any but kNoPage
-      std::fill_n(pages.begin(), std::min(n_entries, saved.first_entries[group]), kNoPage);
-      most = groups_[group].of.shape.ask(
-          [&](const auto& kind) { return kind.reusable(Held{pages, n, {}}, most); });
+      const GroupShape& shape = groups_[group].of.shape;
+      // Any page but kNoPage.
+      std::vector<uint32_t> pages(shape.has_states() ? 1 : n_entries, 0);
+      std::fill_n(pages.begin(), std::min(size_of(pages), saved.first_entries[group]), kNoPage);
+      const Held held{pages, n, {}, n};
+      most = shape.ask([&](const auto& kind) { return kind.reusable(held, most); });
     }
   }
   return most;
@@ -182,7 +215,7 @@ uint32_t SequenceCache::restore(uint64_t id, const PrefixKey& key, std::span<con
   sequence.n_prompt = n_restored;
   sequence.pages.resize(groups_.size());
   for (uint32_t group = 0; group < groups_.size(); ++group) {
-    sequence.pages[group].assign(pages_for(n_restored), kNoPage);
+    sequence.pages[group].assign(saved_entries(groups_[group].of.shape, n_restored), kNoPage);
     const Entries shared = shared_with(source, group, saved);
     for (uint32_t entry = shared.first; entry < shared.end; ++entry) {
       sequence.pages[group][entry] = source.sequence->pages[group][entry];
@@ -193,7 +226,8 @@ uint32_t SequenceCache::restore(uint64_t id, const PrefixKey& key, std::span<con
   restored_ = &sequence;
   bool there_is_room = true;
   for (uint32_t group = 0; group < groups_.size(); ++group)
-    for (uint32_t entry = saved.first_entries[group]; entry < pages_for(n_restored); ++entry)
+    for (uint32_t entry = saved.first_entries[group]; entry < size_of(sequence.pages[group]);
+         ++entry)
       if (uint32_t& page = sequence.pages[group][entry]; page == kNoPage)
         there_is_room = there_is_room && take_page(group, page);
   restored_ = nullptr;
@@ -204,6 +238,7 @@ uint32_t SequenceCache::restore(uint64_t id, const PrefixKey& key, std::span<con
   }
   write_positions(sequence, saved, n);
   sequence.n_done = n_restored;
+  sequence.n_run = n;  // whose state was saved
   keep(std::move(sequence));
   return n_restored;
 }

@@ -1,7 +1,7 @@
 // Who has which pages, and what goes when there are none left. sequence_cache.h has the rules.
 //
 // 1. What it does. `begin` finds the cached sequence, running or ended, that has the longest prefix
-//    in common with a new one (`find`), and shares its pages (`share`). `extend` allocates pages as
+//    in common with a new one (`find`: prefix_search.cpp), and shares its pages (`share`). `extend` allocates pages as
 //    a text grows. `end` keeps the pages of an ended sequence for later ones. A group is the layers
 //    that share a page table; an entry of the table is a page, and an entry may be shared (lent),
 //    copied, or gone (kNoPage). A window of speech, once encoded, has pages of its own, which all texts
@@ -24,10 +24,6 @@ namespace {
 // More would cost more to search than a long prefix saves.
 constexpr uint32_t kMostKept = 64;
 
-uint32_t common_prefix(std::span<const uint32_t> a, std::span<const uint32_t> b) {
-  return static_cast<uint32_t>(std::ranges::mismatch(a, b).in1 - a.begin());
-}
-
 // Whether `tokens` are how `first`, and `second` behind it, begin.
 bool is_beginning(std::span<const uint32_t> tokens, std::span<const uint32_t> first,
                   std::span<const uint32_t> second = {}) {
@@ -48,30 +44,19 @@ uint32_t n_table_entries(const GroupShape& shape, const Sequence& sequence, size
   return static_cast<uint32_t>(shape.has_states() ? std::min<size_t>(n, 1) : n);
 }
 
-// Positions that were computed by prompt kernels; any other prompt can reuse them.
-uint32_t n_shared(const Sequence& sequence) {
-  return std::min({sequence.n_done, sequence.n_prompt, sequence.n_exact});
-}
-
 std::span<const uint32_t> shared_tokens(const Sequence& sequence) {
   return std::span(sequence.tokens).first(n_shared(sequence));
 }
 
-// Positions whose keys and values have exactly the bits that `beginning` would compute. Generated
-// positions count only where both prompts end at the same place, as when a text that was set aside
-// begins again: kernels for prompts round in another way than those for single rows.
-uint32_t n_alike(const Sequence& sequence, const Beginning& beginning) {
-  const std::span done =
-      std::span(sequence.tokens).first(std::min(sequence.n_done, sequence.n_exact));
-  const uint32_t n = common_prefix(done, beginning.tokens);
-  if (sequence.n_prompt == beginning.n_prompt) return n;
-  return std::min({n, sequence.n_prompt, beginning.n_prompt});
-}
-
 }  // namespace
 
-SequenceCache::SequenceCache(KvCache& cache, SequenceStore& store, uint32_t n_rows, bool keep)
-    : cache_(cache), store_(store), n_rows_(n_rows), most_kept_(keep ? kMostKept : 0) {
+SequenceCache::SequenceCache(KvCache& cache, SequenceStore& store, uint32_t n_rows, bool keep,
+                             bool looks_ahead)
+    : cache_(cache),
+      store_(store),
+      n_rows_(n_rows),
+      most_kept_(keep ? kMostKept : 0),
+      looks_ahead_(looks_ahead) {
   for (CacheGroup& group : cache.groups()) {
     groups_.push_back({group, {}});
     groups_.back().pages.resize(group.pages.n_pages());
@@ -95,94 +80,6 @@ uint32_t SequenceCache::reusable(const Sequence& sequence, uint32_t most) const 
   return most;
 }
 
-// `most_alike`: the text that begins alike for longest, whatever is left of its pages.
-SequenceCache::Source SequenceCache::longest(const Beginning& beginning, Sequence*& most_alike) {
-  Source best;
-  const uint32_t most =
-      std::min(beginning.most_reused, static_cast<uint32_t>(beginning.tokens.size()) - 1);
-  const bool is_shared =
-      beginning.key.window != 0 || std::ranges::all_of(groups_, [](const Group& group) {
-        return group.of.shape.ask([](const auto& kind) { return kind.kIsShared; });
-      });
-  const auto consider = [&](Sequence& sequence, std::optional<size_t> kept) {
-    if (sequence.key != beginning.key || (!is_shared && sequence.id != beginning.id)) return;
-    if (most_kept_ == 0 && sequence.id != beginning.shares_with) return;
-    const uint32_t n = n_alike(sequence, beginning);
-    if (n > best.n_same) {
-      best.n_same = n;
-      most_alike = &sequence;
-    }
-    const uint32_t n_reusable = reusable(sequence, std::min(most, n));
-    if (n_reusable > best.n_positions) {
-      best.sequence = &sequence;
-      best.kept = kept;
-      best.n_positions = n_reusable;
-    }
-  };
-  for (size_t i = kept_.size(); i-- > 0;) consider(kept_[i], i);
-  for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot)
-    if (store_.is_used(slot)) consider(store_[slot], std::nullopt);
-  return best;
-}
-
-uint32_t SequenceCache::n_there(const Beginning& beginning) {
-  Sequence* most_alike = nullptr;
-  return longest(beginning, most_alike).n_positions;
-}
-
-SequenceCache::Source SequenceCache::find(const Beginning& beginning) {
-  Sequence* most_alike = nullptr;
-  Source best;
-  if (most_kept_ == 0 && beginning.shares_with == 0) {
-    best.end = PrefixEnd::off;
-    return best;
-  }
-  best = longest(beginning, most_alike);
-  best.end = why_no_more(beginning, best.n_positions);
-  // Remember where this text leaves the other one, so that the pages there are kept. Not where they
-  // share less than a page: that is computed again as fast.
-  const uint32_t n_same = std::exchange(best.n_same, 0);
-  if (n_same >= kPagePositions && n_same < n_shared(*most_alike)) {
-    most_alike->part(n_same);
-    best.n_same = n_same;
-  }
-  return best;
-}
-
-// What the longest beginning in the cache lacks for `beginning` to take over more than n_positions.
-PrefixEnd SequenceCache::why_no_more(const Beginning& beginning, uint32_t n_positions) const {
-  const auto most = static_cast<uint32_t>(beginning.tokens.size()) - 1;
-  if (n_positions == most) return PrefixEnd::whole;
-  if (n_positions == beginning.most_reused) return PrefixEnd::outputs;
-  uint32_t n_common = 0;    // tokens, computed or not, that a text with the same key begins with
-  uint32_t n_computed = 0;  // positions of such a text that could be shared if all pages were there
-  uint32_t n_other = 0;     // computed positions of texts with another key
-  bool goes_on = false;     // the text of n_common tokens has another token there
-  const auto look_at = [&](const Sequence& sequence) {
-    const uint32_t n_done = n_alike(sequence, beginning);
-    if (sequence.key != beginning.key) {
-      n_other = std::max(n_other, n_done);
-      return;
-    }
-    n_computed = std::max(n_computed, n_done);
-    uint32_t n = common_prefix(sequence.tokens, beginning.tokens);
-    if (n == sequence.tokens.size())
-      n += common_prefix(sequence.unread, beginning.tokens.subspan(n));
-    const bool has_more = n < sequence.tokens.size() + sequence.unread.size();
-    if (n > n_common) goes_on = false;
-    if (n >= n_common) goes_on |= has_more;
-    n_common = std::max(n_common, n);
-  };
-  for (const Sequence& sequence : kept_) look_at(sequence);
-  for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot)
-    if (store_.is_used(slot)) look_at(store_[slot]);
-  if (std::min(n_computed, most) > n_positions) return PrefixEnd::evicted;
-  if (n_other > n_positions) return PrefixEnd::other_key;
-  if (std::min(n_common, most) > n_positions) return PrefixEnd::not_computed;
-  if (n_common == 0) return PrefixEnd::unknown;
-  return goes_on ? PrefixEnd::differs : PrefixEnd::ends;
-}
-
 std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning,
                                              const RunsOnDisk* from_disk) {
   const MovedPositions* const moved = beginning.moved;
@@ -204,7 +101,9 @@ std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning,
                                  ? moved->saved.first_entries[group]
                                  : std::max(lent(shape, source.n_positions).end,
                                             shape.needed(n_done, beginning.n_positions).first);
-    if (n_available(group, source) < n_entries(shape) - n_there) return std::nullopt;
+    // Shared pages that are already behind its window are not needed: they can be evicted.
+    const uint32_t first_needed = shape.needed(n_done, beginning.n_positions).first;
+    if (n_available(group, source, first_needed) < n_entries(shape) - n_there) return std::nullopt;
   }
   if (beginning.key.window != 0 && !take_window(beginning.key.window)) return std::nullopt;
   const std::optional<uint32_t> slot = store_.take();
@@ -237,8 +136,7 @@ std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning,
       sequence.pages[group].assign(moved->saved.first_entries[group], kNoPage);
   } else {
     share(source, sequence);
-    if (n_on_disk > 0) drop_part_of_page(sequence);
-    there_is_room = own_what_it_writes(sequence);
+    there_is_room = (n_on_disk == 0 || drop_part_of_page(sequence)) && own_what_it_writes(sequence);
   }
   if (n_on_disk > 0) {
     there_is_room = there_is_room && fill(sequence, *from_disk, n_on_disk);
@@ -260,12 +158,12 @@ std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning,
   return std::nullopt;
 }
 
-// Pages that are free or can be evicted, except those that the new sequence shares with `source`.
-uint32_t SequenceCache::n_available(uint32_t group, const Source& source) {
+// Pages that are free or can be evicted, except those that the new sequence shares with `source` and needs.
+uint32_t SequenceCache::n_available(uint32_t group, const Source& source, uint32_t first_needed) {
   survey(group);
   const GroupShape& shape = groups_[group].of.shape;
   const Entries shared = lent(shape, source.n_positions);
-  for (uint32_t entry = shared.first; entry < shared.end; ++entry)
+  for (uint32_t entry = std::max(shared.first, first_needed); entry < shared.end; ++entry)
     groups_[group].pages[source.sequence->pages[group][entry]].worth = Worth::needed;
   return groups_[group].of.pages.n_free() +
          static_cast<uint32_t>(std::ranges::count_if(groups_[group].pages, [](const auto& page) {
@@ -537,7 +435,8 @@ void SequenceCache::finish(Sequence& sequence, uint32_t n_kept) {
   const uint32_t n = reusable(sequence, std::min(n_kept, n_shared(sequence)));
   unread.insert(unread.begin(), tokens.begin() + n, tokens.end());
   unread.resize(n_text - std::min<size_t>(n, n_text));
-  if (sequence.key.window != 0) unread.clear();  // nobody reads it without what was heard
+  // Nobody reads it without what was heard, or seen.
+  if (sequence.key.window != 0 || has_images(sequence)) unread.clear();
   cut(sequence, n);
 }
 
@@ -549,6 +448,9 @@ void SequenceCache::discard(uint32_t slot) {
 
 void SequenceCache::keep(Sequence&& sequence) {
   if (sequence.tokens.empty()) return;
+  // Texts with images are not stored on the disk: each process numbers images anew, and so the same number would be
+  // another image to the next one.
+  if (has_images(sequence)) sequence.is_stored = true;
   use(sequence);
   // Whether all that is left of `part` is in `whole`, too.
   const auto has_all_of = [&](const Sequence& whole, const Sequence& part) {

@@ -105,8 +105,10 @@ struct PageCounts {
 class SequenceCache {
  public:
   // Both must outlive this. `n_rows`: rows of one sequence that are in flight at a time, at most.
-  // `keep`: sequences that ended are kept.
-  SequenceCache(KvCache& cache, SequenceStore& store, uint32_t n_rows, bool keep);
+  // `keep`: sequences that ended are kept. `looks_ahead`: what is kept of a position depends on the token behind it,
+  // too.
+  SequenceCache(KvCache& cache, SequenceStore& store, uint32_t n_rows, bool keep,
+                bool looks_ahead = false);
 
   // Of the sequence that begin() made last.
   PrefixEnd prefix_end() const { return prefix_end_; }
@@ -179,6 +181,10 @@ class SequenceCache {
   void set_stored(uint64_t id);
   // Nobody will read what was generated: texts end where they were read to.
   void forget_unread();
+  // After how many positions, up to n, a kept sequence has its states; empty in a cache without states.
+  std::vector<uint32_t> places_of_states(const Sequence& sequence, uint32_t n) const;
+  // Its states behind such a place.
+  RunPages copy_states(const Sequence& sequence, uint32_t place) const;
   // What a kept sequence has of the page of an entry.
   RunPages copy_page(const Sequence& sequence, uint32_t entry, uint32_t n_positions) const;
 
@@ -225,15 +231,17 @@ class SequenceCache {
   }
   void leave_window(Sequence& sequence);
 
+  uint32_t n_usable(const Sequence& sequence, const Beginning& beginning) const;
   Source find(const Beginning& beginning);
   Source longest(const Beginning& beginning, Sequence*& most_alike);
   uint32_t usable(const RunsOnDisk& from_disk, const Beginning& beginning,
                   uint32_t n_positions) const;
-  void drop_part_of_page(Sequence& sequence);
+  bool drop_part_of_page(Sequence& sequence);
+  std::span<const std::byte> bytes_of(const RunPages& pages, uint32_t group) const;
   bool fill(Sequence& sequence, const RunsOnDisk& from_disk, uint32_t n_positions);
   PrefixEnd why_no_more(const Beginning& beginning, uint32_t n_positions) const;
   uint32_t reusable(const Sequence& sequence, uint32_t most) const;
-  uint32_t n_available(uint32_t group, const Source& source);
+  uint32_t n_available(uint32_t group, const Source& source, uint32_t first_needed = 0);
   void share(const Source& source, Sequence& with);
   bool own_what_it_writes(Sequence& sequence);
   bool own(Sequence& sequence, uint32_t group, uint32_t entry, uint32_t n_positions);
@@ -260,6 +268,7 @@ class SequenceCache {
   SequenceStore& store_;
   const uint32_t n_rows_;
   const size_t most_kept_;
+  const bool looks_ahead_;
   uint64_t n_uses_ = 0;
   uint64_t n_counts_ = 0;
   std::vector<Group> groups_;

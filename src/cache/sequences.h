@@ -32,6 +32,10 @@ struct PrefixKey {
   }
 };
 
+// Numbers of tokens from here on are those of positions whose input is no token, and name what it is:
+// inference/image.h.
+constexpr uint32_t kFirstNoToken = 1u << 31;
+
 // Tokens, and the pages in which their keys and values lie. Keeps no account of references.
 struct Sequence {
   // Other texts went on differently from here, and more may: the place is remembered, of three the
@@ -61,6 +65,20 @@ struct Sequence {
   std::vector<uint32_t> unread;
   bool is_stored = false;  // likewise: the disk has all of it that it takes
 };
+
+// Positions that were computed by prompt kernels; any other prompt can reuse them.
+inline uint32_t n_shared(const Sequence& sequence) {
+  return std::min({sequence.n_done, sequence.n_prompt, sequence.n_exact});
+}
+
+inline uint32_t common_prefix(std::span<const uint32_t> a, std::span<const uint32_t> b) {
+  return static_cast<uint32_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+inline bool has_images(const Sequence& sequence) {
+  return std::ranges::any_of(sequence.tokens,
+                             [](uint32_t token) { return token >= kFirstNoToken; });
+}
 
 class SequenceStore {
  public:

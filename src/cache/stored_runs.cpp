@@ -5,11 +5,36 @@
 //    nobody else has to make room for them.
 // 2. What bounds it. Copies of a page, some megabytes each, between two steps.
 #include <algorithm>
+#include <optional>
 
 #include "cache/saved_positions.h"
 #include "cache/sequence_cache.h"
 
 namespace akunu {
+namespace {
+
+// The entry of the page whose newest state is the one after `place` positions. The page has the state one position
+// earlier, too.
+std::optional<uint32_t> entry_that_ends_at(const Held& held, uint32_t place) {
+  const auto is_there = [&](size_t entry) {
+    return entry < held.pages.size() && held.pages[entry] != kNoPage;
+  };
+  const auto at = std::ranges::find(held.checkpoints, place);
+  const auto entry = static_cast<uint32_t>(1 + (at - held.checkpoints.begin()));
+  if (at != held.checkpoints.end() && is_there(entry)) return entry;
+  if (held.n_run == place && is_there(0)) return 0;
+  return std::nullopt;
+}
+
+// Makes room behind what was copied for a page of another group.
+std::span<std::byte> add_page(RunPages& copied, uint32_t group, const GroupShape& shape) {
+  const uint64_t n_bytes = saved_page_bytes(shape, copied.n_positions);
+  copied.groups |= uint64_t{1} << group;
+  copied.bytes.resize(copied.bytes.size() + n_bytes);
+  return std::span(copied.bytes).last(n_bytes);
+}
+
+}  // namespace
 
 const Sequence* SequenceCache::unstored() const {
   for (const Sequence& sequence : kept_)
@@ -29,17 +54,43 @@ void SequenceCache::forget_unread() {
   }
 }
 
+std::vector<uint32_t> SequenceCache::places_of_states(const Sequence& sequence, uint32_t n) const {
+  std::vector<uint32_t> places = sequence.checkpoints;
+  places.push_back(sequence.n_done);
+  std::erase_if(places, [&](uint32_t place) {
+    bool are_there = false;
+    for (uint32_t group = 0; group < groups_.size(); ++group) {
+      if (!groups_[group].of.shape.has_states()) continue;
+      are_there = entry_that_ends_at(sequence.held(group), place).has_value();
+      if (!are_there) break;
+    }
+    return place > n || !are_there;
+  });
+  return places;
+}
+
+RunPages SequenceCache::copy_states(const Sequence& sequence, uint32_t place) const {
+  RunPages copied;
+  for (uint32_t group = 0; group < groups_.size(); ++group) {
+    const GroupShape& shape = groups_[group].of.shape;
+    if (!shape.has_states()) continue;
+    const uint32_t page = sequence.pages[group][*entry_that_ends_at(sequence.held(group), place)];
+    const std::span<std::byte> into = add_page(copied, group, shape);
+    cache_.read_positions(group, page, 1, into);
+    clear_unset_states(shape, place, into);
+  }
+  return copied;
+}
+
 RunPages SequenceCache::copy_page(const Sequence& sequence, uint32_t entry,
                                   uint32_t n_positions) const {
   RunPages copied{.n_positions = n_positions, .groups = 0, .bytes = {}};
   for (uint32_t group = 0; group < groups_.size(); ++group) {
     const std::vector<uint32_t>& pages = sequence.pages[group];
+    if (groups_[group].of.shape.has_states()) continue;
     if (entry >= pages.size() || pages[entry] == kNoPage) continue;
-    copied.groups |= uint64_t{1} << group;
-    const size_t n_before = copied.bytes.size();
-    copied.bytes.resize(n_before + saved_page_bytes(groups_[group].of.shape, n_positions));
     cache_.read_positions(group, pages[entry], n_positions,
-                          std::span(copied.bytes).subspan(n_before));
+                          add_page(copied, group, groups_[group].of.shape));
   }
   return copied;
 }
@@ -53,6 +104,12 @@ uint32_t SequenceCache::usable(const RunsOnDisk& from_disk, const Beginning& beg
   // Since it was read the cache may have lost what is before it.
   if (n <= n_positions || n_positions / kPagePositions < first) return 0;
   for (uint32_t group = 0; group < groups_.size(); ++group) {
+    if (const auto* states = std::get_if<StateCache>(&groups_[group].of.shape.kind)) {
+      if (!from_disk.state || n > from_disk.state->place ||
+          n + states->n_kept <= from_disk.state->place)
+        return 0;
+      continue;
+    }
     const Entries needed = groups_[group].of.shape.needed(n, n);
     for (uint32_t entry = std::max(n_positions / kPagePositions, needed.first);
          entry < pages_for(n); ++entry)
@@ -63,37 +120,57 @@ uint32_t SequenceCache::usable(const RunsOnDisk& from_disk, const Beginning& beg
   return n;
 }
 
-// Of what a text took over from the cache, the page that is not full: the disk has all of it.
-void SequenceCache::drop_part_of_page(Sequence& sequence) {
+// Releases the last page of what a text took over from the cache if it is not full: the disk has all of it. Its current
+// state is replaced by the disk's, in a page of its own; checkpoints stay. False where no page is free.
+bool SequenceCache::drop_part_of_page(Sequence& sequence) {
   sequence.n_done -= sequence.n_done % kPagePositions;
   for (uint32_t group = 0; group < groups_.size(); ++group) {
     std::vector<uint32_t>& pages = sequence.pages[group];
+    if (groups_[group].of.shape.has_states()) {
+      if (pages.empty()) continue;
+      release(group, pages[0]);
+      if (!take_page(group, pages[0])) return false;
+      continue;
+    }
     for (; pages.size() > sequence.n_done / kPagePositions; pages.pop_back())
       release(group, pages.back());
   }
+  return true;
+}
+
+// The bytes of one group within pages that were read.
+std::span<const std::byte> SequenceCache::bytes_of(const RunPages& pages, uint32_t group) const {
+  const auto n_bytes = [&](uint32_t of) {
+    return saved_page_bytes(groups_[of].of.shape, pages.n_positions);
+  };
+  uint64_t n_before = 0;
+  for (uint32_t other = 0; other < group; ++other)
+    if (pages.groups >> other & 1) n_before += n_bytes(other);
+  return std::span(pages.bytes).subspan(n_before, n_bytes(group));
 }
 
 // Fills the pages of a text that begins, behind those that it has.
 bool SequenceCache::fill(Sequence& sequence, const RunsOnDisk& from_disk, uint32_t n_positions) {
   const uint32_t first_new = sequence.n_done / kPagePositions;
+  sequence.n_done =
+      n_positions;  // so that pages behind its window can be evicted for those to come
   for (uint32_t group = 0; group < groups_.size(); ++group) {
     std::vector<uint32_t>& pages = sequence.pages[group];
     const GroupShape& shape = groups_[group].of.shape;
+    if (shape.has_states()) {
+      if (!extend(sequence, group, 1)) return false;
+      cache_.write_positions(group, pages[0], 1, bytes_of(from_disk.state->pages, group));
+      sequence.n_run = from_disk.state->place;
+      continue;
+    }
     const uint32_t first = std::max(first_new, shape.needed(n_positions, n_positions).first);
     while (pages.size() < first) pages.push_back(kNoPage);  // no row that comes sees these
     if (!extend(sequence, group, pages_for(n_positions))) return false;
     for (uint32_t entry = first; entry < pages_for(n_positions); ++entry) {
       const RunPages& from = from_disk.pages[entry - from_disk.first_entry];
-      uint64_t n_before = 0;
-      for (uint32_t other = 0; other < group; ++other)
-        if (from.groups >> other & 1)
-          n_before += saved_page_bytes(groups_[other].of.shape, from.n_positions);
-      cache_.write_positions(
-          group, pages[entry], from.n_positions,
-          std::span(from.bytes).subspan(n_before, saved_page_bytes(shape, from.n_positions)));
+      cache_.write_positions(group, pages[entry], from.n_positions, bytes_of(from, group));
     }
   }
-  sequence.n_done = n_positions;
   return true;
 }
 

@@ -46,7 +46,21 @@ LoadOptions load_options(const akunu_load_options& given) {
   if (given.gpu_memory != 0) options.gpu_memory = given.gpu_memory;
   if (given.kv_type != nullptr) options.kv_format = kv_format(given.kv_type);
   options.adapters = adapters_of(given);
+  options.prediction_head = given.prediction_head;
+  if (given.prediction_head && given.draft != nullptr)
+    throw ArgumentError("options.draft and options.prediction_head both propose tokens: give one");
+  if (given.prediction_head && given.gpus > 1)
+    throw ArgumentError("options.gpus is " + std::to_string(given.gpus) +
+                        "; it must be 1 with options.prediction_head");
   return options;
+}
+
+// As many devices as compute the model; more than one are GPUs.
+DeviceOptions device_options(const akunu_load_options& given, const std::string& device) {
+  if (given.gpus > 1 && device != "auto" && device != "cuda")
+    throw ArgumentError("options.gpus is " + std::to_string(given.gpus) + ", and the device " +
+                        "'" + printable(device) + "' is one; cuda may be several");
+  return {.threads = given.threads, .gpus = std::max(given.gpus, 1u)};
 }
 
 // What every token of a vocabulary is, without the unused ones that fill its end up.
@@ -80,7 +94,7 @@ akunu_model_info describe(const Model& model) {
   akunu_model_info info{};
   const ModelConfig& config = model.config();
   config.architecture.copy(info.architecture, sizeof info.architecture - 1);
-  info.n_layers = static_cast<uint32_t>(config.layers.size());
+  info.n_layers = n_own_layers(config);
   info.dim = config.dim;
   for (const LayerConfig& layer : config.layers) {  // where layers differ, the most of any
     info.n_heads = std::max(info.n_heads, layer.n_heads);
@@ -152,8 +166,8 @@ akunu_status akunu_load_model(const char* path, const akunu_load_options* option
     object->path = path;
     object->files = seen_files(object->path);
     object->engine = Engine::make();
-    const std::shared_ptr<Device> share = share_device(device, {.threads = given.threads});
     const LoadOptions options_here = load_options(given);
+    const std::shared_ptr<Device> share = share_device(device, device_options(given, device));
     if (given.draft != nullptr) {
       check_draft_vocabulary(*object, given.draft);
       // First, so that the model takes what is left.

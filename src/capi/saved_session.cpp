@@ -14,7 +14,7 @@ namespace akunu::capi {
 namespace {
 
 std::string kv_type_of(const Model& model) {
-  return std::string(format_info(model.cache().groups().front().shape.format).name);
+  return std::string(format_info(model.cache().format()).name);
 }
 
 std::string layout_of(const Model& model) {

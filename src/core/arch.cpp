@@ -93,12 +93,20 @@ constexpr std::array kFamilies{
            {.attention_scale = true, .experts = true, .interleaves = true, .latent = true}},
     Family{"minicpm3", families::minicpm3, {.attention_scale = true, .latent = true}},
     Family{"lfm2", families::lfm2, {.convolves = true}},
-    Family{"qwen35", families::qwen35, {.recurs = true, .tiles_values = true}},
+    Family{"qwen35", families::qwen35, {.recurs = true, .tiles_values = true, .predicts = true}},
     Family{"qwen2moe", families::qwen2_moe, {.windows = true, .experts = true}},
     Family{"qwen3moe", families::qwen3_moe, {.windows = true, .experts = true}},
-    Family{
-        "qwen35moe", families::qwen35_moe, {.experts = true, .recurs = true, .tiles_values = true}},
-    Family{"qwen3next", families::qwen35_moe, {.experts = true, .recurs = true}},
+    Family{"qwen35moe",
+           families::qwen35_moe,
+           {.experts = true, .recurs = true, .tiles_values = true, .predicts = true}},
+    Family{"qwen3next", families::qwen35_moe, {.experts = true, .recurs = true, .predicts = true}},
+    Family{"kimi-linear",
+           families::kimi_linear,
+           {.rotates = false,
+            .experts = true,
+            .latent = true,
+            .recurs = true,
+            .channels_decay = true}},
     Family{"olmoe", families::olmoe, {.experts = true}},
     Family{"granitemoe",
            families::granite_moe,
@@ -117,6 +125,11 @@ constexpr std::array kFamilies{
             .scans = true}},
     Family{
         "nemotron_h", families::nemotron_h, {.rotates = false, .scans = true, .alternates = true}},
+    Family{"nemotron_h_moe",
+           families::nemotron_h_moe,
+           {.rotates = false, .experts = true, .scans = true, .alternates = true}},
+    Family{"falcon-h1", families::falcon_h1, {.scans_beside = true}},
+    Family{"mamba2", families::nemotron_h, {.rotates = false, .scans = true, .alternates = true}},
     Family{"glm4moe", families::glm4_moe, {.experts = true}},
     Family{"hunyuan-moe", families::hunyuan_moe, {.experts = true}},
     Family{"deepseek", families::deepseek, {.experts = true}},
@@ -148,7 +161,7 @@ const Family* family_of(std::string_view architecture) {
 void check_layer(const LayerConfig& layer, const ModelConfig& config, const FamilyTraits& family,
                  bool rotates) {
   if (family.alternates && (layer.scans || layer.ffn_dim != 0)) return;
-  const bool is_recurrent = layer.scans || layer.recurs;
+  const bool is_recurrent = (layer.scans && !family.scans_beside) || layer.recurs;
   if (layer.convolves || (is_recurrent && config.experts.dim == 0))
     return require(layer.ffn_dim, "feed-forward length", config);
   if (is_recurrent) return;
@@ -252,6 +265,10 @@ ArchDescriptor describe(const ModelConfig& config) {
   if (config.attention_scale != 0) require_positive(config.attention_scale, "attention scale");
   for (const float factor : {config.embedding_scale, config.residual_scale, config.logit_scale})
     if (factor != 0) require_positive(factor, "factor on embeddings, residual or logits");
+  const LayerFactors& of_layer = config.layer_factors;
+  for (const float factor :
+       {of_layer.attention, of_layer.scan, of_layer.feed_forward, of_layer.gate})
+    require_positive(factor, "factor on a part of a layer");
   for (const std::optional<float>& cap : {config.attention_soft_cap, config.logit_soft_cap})
     if (cap && *cap != 0) require_positive(*cap, "soft cap");
   ArchDescriptor arch = family->describe(config);
@@ -260,6 +277,7 @@ ArchDescriptor describe(const ModelConfig& config) {
     if (layer.experts) check_experts(*layer.experts, arch.dim);
   arch.row_style = config.rope_style.value_or(arch.row_style);
   arch.position_offset = config.position_offset;
+  arch.n_ahead = config.n_ahead;
   arch.dense_activations = config.dense_activations;
   arch.head_activation = config.head_activation.value_or(arch.head_activation);
   if (config.embeds && !arch.embeds) {

@@ -33,8 +33,12 @@ struct LayerConfig {
   bool convolves = false;              // it has a short convolution instead of attention
   bool recurs = false;                 // it is recurrent, instead of attention
   std::optional<float> gate_cut = {};  // as in LayerDescriptor
-  bool scans = false;                  // it has a scan (Mamba-2) instead of attention
+  bool scans = false;                  // it has a scan (Mamba-2), instead of attention or beside it
 };
+
+// Layers that a file may say it has. More is refused at once: memory for absurd counts would run out before the first
+// missing tensor is noticed.
+inline constexpr uint32_t kMostLayers = 10000;
 
 // How the rows of a text become one vector.
 enum class Pooling : uint8_t { none, mean, first, last, max };
@@ -64,6 +68,8 @@ struct ExpertConfig {
 // The gated delta rule (Yang et al., 2024), a linear attention. Each value head has a state S, [value_dim, key_dim].
 // A row with key k, query q and value v decays it by g, and moves what it recalls for k towards v by the share beta:
 // S = g S; S += beta (v - S k) k^T; the output is S q / sqrt(key_dim). k and q are normalised to length 1.
+// Per channel (Kimi Delta Attention, Moonshot AI, 2025) g is a factor for each number of a key; queries, keys and values
+// then have a projection each, named as attention's, and g and the gate of what is recalled go through a few numbers.
 struct DeltaRule {
   uint32_t n_key_heads = 0;    // of queries, too
   uint32_t n_value_heads = 0;  // each has a state
@@ -71,16 +77,19 @@ struct DeltaRule {
   uint32_t value_dim = 0;
   uint32_t width = 0;     // of the short convolution in front of it
   bool is_tiled = false;  // value head h has key head h % n_key_heads; else neighbours share one
+  bool per_channel = false;
 
   uint32_t keys() const { return n_key_heads * key_dim; }
   uint32_t values() const { return n_value_heads * value_dim; }
   uint32_t convolved() const { return 2 * keys() + values(); }
+  uint32_t n_decays() const { return n_value_heads * (per_channel ? key_dim : 1); }  // of a row
 };
 
 // The selective scan of Mamba-2 (Dao and Gu, 2024). A row is projected to a gate z, to x, B and C, which go through a
 // causal convolution, and to a time step t of each head. A head's state S, [head_dim, state_dim], becomes
 // e^(t rate) S + t x B^T; the output is S C + skip x, times silu(z), and RMS-normed in n_groups groups. The cache keeps
-// the inputs of the convolution and the states.
+// the inputs of the convolution and the states. What is projected may be multiplied: z and t where they are used, x, B
+// and C by the weights of the convolution, in which whoever reads a file puts the factors.
 struct Scan {
   uint32_t n_heads = 0;
   uint32_t head_dim = 0;
@@ -89,10 +98,40 @@ struct Scan {
   uint32_t width = 0;     // rows that a row sees in the convolution, its own included
   float time_min = 0;     // steps of time are clamped
   float time_max = std::numeric_limits<float>::infinity();
+  bool is_normed = true;
+  float gate_factor = 1;                           // on z
+  float time_factor = 1;                           // on t, before its bias
+  std::array<float, 3> input_factors = {1, 1, 1};  // on x, B and C
 
   uint32_t inner_dim() const { return n_heads * head_dim; }
   uint32_t convolved_dim() const { return inner_dim() + 2 * n_groups * state_dim; }
   uint32_t projected_dim() const { return inner_dim() + convolved_dim() + n_heads; }
+};
+
+// The encoder of a model that reads images: squares of patch_size pixels, patches_per_side of them in a row, become as
+// many rows; tokens_per_side in a row are what the text gets of them.
+struct ImageConfig {
+  static constexpr uint32_t kMostPatches = 1u << 16;  // more are a mistake in a file
+
+  uint32_t dim = 0;
+  uint32_t n_layers = 0;
+  uint32_t n_heads = 0;
+  uint32_t ffn_dim = 0;
+  uint32_t patch_size = 0;
+  uint32_t patches_per_side = 0;
+  uint32_t tokens_per_side = 0;
+  float norm_epsilon = 0;
+  uint32_t token = 0;  // that stands in a text for each row of an image
+};
+
+// What the parts of a layer are multiplied by.
+struct LayerFactors {
+  float attention = 1;     // of what attention adds to the residual
+  float scan = 1;          // likewise
+  float feed_forward = 1;  // likewise
+  float gate = 1;          // of a feed-forward network, before its activation
+
+  bool operator==(const LayerFactors&) const = default;
 };
 
 // What a model file says, whatever its format; 0 or empty where it says nothing.
@@ -102,7 +141,8 @@ struct ModelConfig {
   uint32_t dim = 0;
   uint32_t vocab_size = 0;
   uint32_t context_length = 0;      // positions that the model was trained on
-  std::vector<LayerConfig> layers;  // all of them
+  std::vector<LayerConfig> layers;  // all of them, a prediction head's last
+  uint32_t n_ahead = 0;             // of these, of a prediction head: 0 or 1
   ExpertConfig experts;
   uint32_t n_shared_kv_layers = 0;  // the last ones, which read the keys and values of others
   uint32_t per_layer_dim = 0;       // numbers that each layer has of its own of a token; 0: none
@@ -138,6 +178,7 @@ struct ModelConfig {
   float embedding_scale = 0;
   float residual_scale = 0;  // of what attention and feed-forward add to the residual
   float logit_scale = 0;
+  LayerFactors layer_factors;
   bool embeds = false;             // texts become vectors, also of a family that generates
   std::optional<Pooling> pooling;  // of models that embed texts
   std::optional<Activation> head_activation;  // of a classifier's dense layer
@@ -146,12 +187,14 @@ struct ModelConfig {
   uint32_t position_offset = 0;  // the row of the position embedding that position 0 has
   // Of a model of speech.
   std::vector<LayerConfig> audio_layers;
-  uint32_t audio_positions = 0;    // that the encoder makes of a window
-  uint32_t n_mels = 0;             // mel bands of a frame
+  uint32_t audio_positions = 0;  // that the encoder makes of a window
+  uint32_t n_mels = 0;           // mel bands of a frame
+  std::optional<ImageConfig> images;
   std::vector<std::string> notes;  // what of it was not taken as it is, a line each
 };
 
-enum class Mixer : uint8_t { attention, convolution, delta_rule, scan, none };
+// attention_and_scan: both read the layer's normed input, and both are added to the residual.
+enum class Mixer : uint8_t { attention, convolution, delta_rule, scan, attention_and_scan, none };
 enum class FeedForward : uint8_t {
   gated,  // down(act(gate(x)) * up(x))
   plain,  // down(act(up(x)))
@@ -181,15 +224,17 @@ struct ShortConvolution {
   uint32_t width = 0;  // rows that a row sees, its own included
 };
 
-// What a recurrent layer keeps of a text: the inputs of the convolution in front of it, of each position,
-// and the states of its heads, which every row changes, as they were after the last kKept positions: so the
-// last row may run again.
+// What a recurrent layer keeps of a text: the states of its heads, which every row changes, as they were after
+// the last kKept positions, so that the last row may run again; and the inputs of the convolution in front, of
+// as many positions as the rows that may come see.
 struct RecurrentState {
   static constexpr uint32_t kKept = 2;
   uint32_t n_heads = 0;
   uint32_t head_size = 0;  // numbers of the state of each
   uint32_t convolved = 0;  // numbers of a row that are convolved
   uint32_t width = 0;      // rows that the convolution sees, its own included
+
+  uint32_t kept_inputs() const { return width - 1 + kKept - 1; }  // of so many positions
 };
 
 // A feed-forward network that is many, of which a router chooses some for each row.
@@ -264,23 +309,24 @@ struct LayerDescriptor {
   bool has_branch = false;
   std::optional<Latent> latent;
   std::optional<ShortConvolution> convolution;  // where the mixer is one
-  std::optional<Scan> scan;                     // likewise
-  std::optional<DeltaRule> delta_rule;          // likewise
+  std::optional<Scan> scan;                     // where it is one, or has one
+  std::optional<DeltaRule> delta_rule;          // where it is one
   std::optional<RecurrentState> state;          // of those two
 
-  // What the cache keeps of a position (of recurrent layers, beside their states): so many heads, of so
-  // many numbers; and whether values lie beside the keys, or are part of them.
-  uint32_t n_cached_heads() const { return latent || convolution || state ? 1 : n_kv_heads; }
+  bool attends() const { return mixer == Mixer::attention || mixer == Mixer::attention_and_scan; }
+  // What the cache keeps of a position (of recurrence: RecurrentState): so many heads, of so many numbers; and
+  // whether values lie beside the keys, or are part of them.
+  uint32_t n_cached_heads() const { return latent || convolution ? 1 : n_kv_heads; }
   uint32_t cached_dim() const {
     if (convolution) return convolution->dim;
-    if (state) return state->convolved;
     return latent ? latent->rank + rope_dim : head_dim;
   }
-  bool caches_values() const { return !latent && !convolution && !state; }
+  bool caches_values() const { return !latent && !convolution; }
   // Numbers that attention makes of a row.
   uint32_t attended_dim() const { return n_heads * (latent ? latent->value_dim : head_dim); }
   std::optional<Experts> experts;  // instead of one network of ffn_dim, or beside it
   float output_scale = 1;          // of the residual behind the layer; a tensor says it
+  LayerFactors factors;
 };
 
 // An encoder in front of a decoder: two convolutions over frames of a log-mel spectrogram, of which the
@@ -301,6 +347,29 @@ struct AudioEncoder {
   }
   static constexpr uint32_t kFramesPerPosition = 2;
   uint32_t n_frames() const { return kFramesPerPosition * n_positions; }
+};
+
+// An encoder of images in front of a decoder (SigLIP, Zhai et al., 2023, as Gemma 3 has it). Patches become rows that
+// all see each other; squares of them are averaged, normed and projected to vectors that are rows of the
+// text.
+struct ImageEncoder {
+  ImageConfig is;
+  std::vector<LayerDescriptor> layers;
+
+  static constexpr uint32_t kChannels = 3;
+  uint32_t n_patches() const { return is.patches_per_side * is.patches_per_side; }
+  uint32_t n_tokens() const { return is.tokens_per_side * is.tokens_per_side; }
+  uint32_t patch_numbers() const { return kChannels * is.patch_size * is.patch_size; }
+  // Patches that are averaged into a token; they lie side by side among the rows.
+  uint32_t patches_per_token() const { return n_patches() / n_tokens(); }
+  // Of the patches, in the order in which they are rows, the number in the order of the image.
+  uint32_t place_of(uint32_t row) const {
+    const uint32_t side = is.patches_per_side / is.tokens_per_side;
+    const uint32_t token = row / (side * side), within = row % (side * side);
+    const uint32_t y = token / is.tokens_per_side * side + within / side;
+    const uint32_t x = token % is.tokens_per_side * side + within % side;
+    return y * is.patches_per_side + x;
+  }
 };
 
 struct ArchDescriptor {
@@ -325,11 +394,23 @@ struct ArchDescriptor {
   uint32_t position_offset = 0;  // the row of the position embedding that position 0 has
   Activation head_activation = Activation::tanh;  // of a classifier's dense layer
   std::array<Activation, 2> dense_activations{Activation::none, Activation::none};
-  float logit_soft_cap = 0;  // 0: none
-  std::vector<LayerDescriptor> layers;
+  float logit_soft_cap = 0;             // 0: none
+  std::vector<LayerDescriptor> layers;  // a prediction head's last
+  // Of these, of a prediction head: 0 or 1. It makes of a row, and of the token behind it, logits of the token behind
+  // that one.
+  uint32_t n_ahead = 0;
   std::optional<ResidualStreams> streams;
   std::optional<AudioEncoder> audio;  // its texts are what is said in a window of speech
+  std::optional<ImageEncoder> images;
 };
+
+// How many of the layers every row goes through: those of a prediction head are behind them.
+inline uint32_t n_own_layers(const ArchDescriptor& arch) {
+  return static_cast<uint32_t>(arch.layers.size()) - arch.n_ahead;
+}
+inline uint32_t n_own_layers(const ModelConfig& config) {
+  return static_cast<uint32_t>(config.layers.size()) - config.n_ahead;
+}
 
 // Throws UnsupportedModelError for an architecture that is not here (naming those that are) and
 // ModelFormatError where the numbers contradict each other.
@@ -358,10 +439,13 @@ struct FamilyTraits {
   bool convolves = false;  // layers may have a short convolution instead of attention
   bool recurs = false;     // layers may have the gated delta rule instead
   bool tiles_values =
-      false;                // in its GGUF files value heads are in the order of DeltaRule::is_tiled
-  bool streams = false;     // the residual is several streams, gates may be cut
-  bool scans = false;       // layers may have the selective scan of Mamba-2 instead
-  bool alternates = false;  // a layer is a mixer or a feed-forward network, never both
+      false;  // in its GGUF files value heads are in the order of DeltaRule::is_tiled
+  bool channels_decay = false;  // the delta rule is that of DeltaRule::per_channel
+  bool predicts = false;        // its files may have a prediction head that akunu computes
+  bool streams = false;         // the residual is several streams, gates may be cut
+  bool scans = false;           // layers may have the selective scan of Mamba-2 instead
+  bool scans_beside = false;    // all have it, beside attention
+  bool alternates = false;      // a layer is a mixer or a feed-forward network, never both
 };
 
 const FamilyTraits* find_family(std::string_view architecture);  // null: not here

@@ -11,9 +11,10 @@ namespace akunu {
 struct DeltaRuleLayer {
   const DeltaRule& is;
   std::string name, label;  // how tensors ("layers.3.delta.") and commands ("layer 3 ") begin
+  std::string output;       // the projection behind it: "layers.3.delta.output"
   ValueId input;            // [convolved]: queries, keys and values
   ValueId gate;             // [values]
-  ValueId a, b;             // [n_value_heads]: how much of a state is kept, and how much is added
+  ValueId a, b;  // [n_decays], [n_value_heads]: what of a state is kept, and what is added
   float norm_epsilon;
   RecurrentCaches caches;
 };

@@ -1,6 +1,12 @@
 #include "core/device.h"
 
+#include "core/error.h"
+
 namespace akunu {
+
+void Device::reach(const Device&) {
+  throw DeviceError("devices of " + std::string(backend()) + " do not compute a model together");
+}
 
 std::string_view name_of(ActivationKind kind) {
   switch (kind) {

@@ -47,6 +47,10 @@ struct WeightPart {
   std::span<const std::byte> mapping = {};
 };
 
+// What a group of devices (core/device_group.h) does with a weight: each rank has all of it, or an equal share of its
+// rows, or of each row.
+enum class Split : uint8_t { none, rows, columns };
+
 // A weight as a file has it: `rows` rows of `k` numbers in `format`, row after row.
 struct WeightSource {
   std::string_view name;
@@ -56,6 +60,9 @@ struct WeightSource {
   std::array<WeightPart, kMaxPlanes> parts = {};  // one per plane of the format
   // Of a device that has its own memory: the weight stays in the host's, which the device reads.
   bool in_host_memory = false;
+  // Of a group of devices. The rows are those of `n_matrices` matrices, one after the other, each of which is split.
+  Split split = Split::none;
+  uint64_t n_matrices = 1;
 };
 
 // A weight as the device has it.
@@ -229,6 +236,13 @@ class Device {
   // What of the request's shape is beyond every kernel of the device, for an error message: "head_dim
   // is 320, the most here is 256". Empty where the shape is not the reason.
   virtual std::string unsupported_shape(const KernelRequest&) const { return {}; }
+
+  // Of a group of devices that compute one model together: how many there are, and where they put what others read
+  // (all_reduce). What a model sees of a group is what each rank has.
+  virtual uint32_t n_ranks() const { return 1; }
+  virtual Binding exchange() const { return {}; }
+  // Lets kernels here read and write the memory of another device of the same backend. Throws DeviceError.
+  virtual void reach(const Device& other);
 
   virtual void set_limits(const SubmissionLimits& limits) = 0;
   virtual Program compile(DispatchTable table, const StepMemory& memory) = 0;

@@ -62,6 +62,8 @@ class DeviceShare final : public Device {
   std::string unsupported_shape(const KernelRequest& request) const override {
     return device_.unsupported_shape(request);
   }
+  uint32_t n_ranks() const override { return device_.n_ranks(); }
+  Binding exchange() const override { return device_.exchange(); }
 
   void set_limits(const SubmissionLimits& limits) override;
   Program compile(DispatchTable table, const StepMemory& memory) override;

@@ -112,6 +112,14 @@ void Emitter::matmul(const std::string& label, ValueId input, const std::string&
        extent);
 }
 
+void Emitter::reduce(const std::string& label, ValueId& made, uint32_t n) {
+  if (device_.n_ranks() == 1) return;
+  const ValueId sum = rows("sum of ranks", n);
+  emit(Operation::all_reduce, label + " sum", {made, sum, bound("exchange", device_.exchange())},
+       AllReduceParams{n, 0, device_.n_ranks(), 0});
+  made = sum;
+}
+
 void Emitter::bias_if_present(const std::string& label, ValueId data, const std::string& name,
                               uint32_t n, Extent extent) {
   if (find(name) == nullptr) return;

@@ -71,6 +71,8 @@ class Emitter {
             Extent extent = Extent::rows);
   void matmul(const std::string& label, ValueId input, const std::string& weight_name, uint32_t n,
               uint32_t k, ValueId out, Extent extent = Extent::rows);
+  // Of devices that compute together: `made` becomes the sum of what each of them has made.
+  void reduce(const std::string& label, ValueId& made, uint32_t n);
   void bias_if_present(const std::string& label, ValueId data, const std::string& name, uint32_t n,
                        Extent extent = Extent::rows);
 

@@ -1,11 +1,20 @@
 #include "core/expert_layer.h"
 
+#include <span>
+
 #include "core/kernel_params.h"
 
 namespace akunu {
 namespace {
 
 constexpr const char* kStacks[] = {"experts.gate", "experts.up"};
+
+bool is_gated(const ExpertLayer& layer) { return layer.is.feed_forward == FeedForward::gated; }
+
+// The first projections of each expert: without gates, the second of them alone.
+std::span<const char* const> stacks_of(const ExpertLayer& layer) {
+  return std::span(kStacks).subspan(is_gated(layer) ? 0 : 1);
+}
 
 // A matmul of the normed residual.
 struct Projection {
@@ -16,7 +25,9 @@ struct Projection {
 std::vector<Projection> shared_projections(const Emitter& emitter, const ExpertLayer& layer) {
   const uint32_t n = layer.is.experts->shared_dim;
   if (n == 0) return {};
-  std::vector<Projection> projections{{"shared.gate", n}, {"shared.up", n}};
+  std::vector<Projection> projections;
+  if (is_gated(layer)) projections.push_back({"shared.gate", n});
+  projections.push_back({"shared.up", n});
   if (emitter.find(layer.name + "shared_router.weight") != nullptr)
     projections.push_back({"shared_router", 1});
   return projections;
@@ -35,11 +46,13 @@ class ExpertBuilder {
   ValueId build() {
     const ValueId routes = route();
     const uint32_t n_chosen = experts_.n_chosen;
-    ValueId made[2];
-    for (size_t i = 0; i < 2; ++i) {
-      made[i] = emitter_.rows(kStacks[i], uint64_t{n_chosen} * experts_.dim);
-      matmul(kStacks[i], input_of(kStacks[i], experts_.n * experts_.dim), routes, experts_.dim,
-             dim_, 1, made[i]);
+    ValueId made[2] = {kNoValue, kNoValue};
+    size_t n_made = 0;
+    for (const char* const stack : stacks_of(layer_)) {
+      const ValueId each = emitter_.rows(stack, uint64_t{n_chosen} * experts_.dim);
+      matmul(stack, input_of(stack, experts_.n * experts_.dim), routes, experts_.dim, dim_, 1,
+             each);
+      made[n_made++] = each;
     }
     const ActivationKind kind =
         emitter_.kind_for(layer_.name + "experts.down.weight", experts_.n * dim_, experts_.dim);
@@ -117,14 +130,19 @@ class ExpertBuilder {
     const std::string down = layer_.name + "shared.down.weight";
     const ValueId hidden =
         emitter_.activation("shared hidden", emitter_.kind_for(down, dim_, n), n);
-    emitter_.emit(Operation::gated_activation, label("shared activation"),
-                  {made[0], made[1], hidden}, GatedActivationParams{n, activation(), 0, 0});
+    if (is_gated(layer_))
+      emitter_.emit(Operation::gated_activation, label("shared activation"),
+                    {made[0], made[1], hidden}, GatedActivationParams{n, activation(), 0, 0});
+    else
+      emitter_.emit(Operation::activate, label("shared activation"), {made[0], hidden},
+                    ActivateParams{n, activation(), 0, 0});
     const ValueId out = emitter_.rows("shared.down", dim_);
     emitter_.matmul(label("shared down"), hidden, down, dim_, n, out);
-    if (made.size() == 2) return out;
+    const size_t n_projections = is_gated(layer_) ? 2 : 1;
+    if (made.size() == n_projections) return out;
     const ValueId route = emitter_.rows("shared route", 2);
     const ValueId weighted = emitter_.rows("shared weighted", dim_);
-    emitter_.emit(Operation::route, label("shared route"), {made[2], kNoValue, route},
+    emitter_.emit(Operation::route, label("shared route"), {made[n_projections], kNoValue, route},
                   RouteParams{1, 1, kScoreSigmoid, 0, 1, 1, 1, 1});
     emitter_.emit(Operation::expert_combine, label("shared combine"), {out, route, weighted},
                   ExpertCombineParams{dim_, 1, {}});
@@ -147,7 +165,8 @@ std::vector<ActivationKind> expert_input_kinds(const Emitter& emitter, const Exp
   };
   std::vector<ActivationKind> kinds;
   if (!experts.beside_dense) kinds.push_back(kind("router", experts.n));
-  for (const char* stack : kStacks) kinds.push_back(kind(stack, uint64_t{experts.n} * experts.dim));
+  for (const char* const stack : stacks_of(layer))
+    kinds.push_back(kind(stack, uint64_t{experts.n} * experts.dim));
   for (const auto& [name, n] : shared_projections(emitter, layer)) kinds.push_back(kind(name, n));
   return kinds;
 }

@@ -35,12 +35,13 @@ Forward ForwardBuilder::build() {
     forward_.logits_value = emit_pooled_output(*this, residual_);
     return std::move(forward_);
   }
-  head();
+  head({residual_, "output_norm", ""});
 
   emit_to(forward_.choose);
   choose(false);
   emit_to(forward_.choose_scored);
   choose(true);
+  if (arch_.n_ahead > 0) predict_ahead();
   return std::move(forward_);
 }
 
@@ -56,7 +57,7 @@ void ForwardBuilder::body() {
     residual_ = rows("active stream", arch_.dim);
   }
   angles();
-  for (uint32_t i = 0; i < arch_.layers.size(); ++i)
+  for (uint32_t i = 0; i < n_own_layers(arch_); ++i)
     layer({i, arch_.layers[i], "layers." + std::to_string(i) + ".",
            "layer " + std::to_string(i) + " "});
 }
@@ -104,8 +105,10 @@ void ForwardBuilder::adapt_if_wanted(const std::string& label, ValueId input,
 void ForwardBuilder::embed() {
   const bool has_norm = find("embedding_norm.weight") != nullptr;
   const ValueId embedded = has_norm ? rows("sum", arch_.dim) : residual_;
+  const bool has_vectors = arch_.images && row_class() == RowClass::many;
+  const ValueId vectors = has_vectors ? bound("vectors", memory_.vectors) : kNoValue;
   emit(Operation::embed, "embedding",
-       {tokens_, weight("token_embedding.weight", arch_.vocab_size, arch_.dim), embedded},
+       {tokens_, weight("token_embedding.weight", arch_.vocab_size, arch_.dim), embedded, vectors},
        EmbedParams{arch_.dim, arch_.vocab_size, memory_.log_stride, arch_.embedding_scale, 0, {}});
   add_embedding_if_present("position embedding", embedded, "position_embedding.weight",
                            kIndexPosition, arch_.context_length + arch_.position_offset);
@@ -200,17 +203,25 @@ void ForwardBuilder::layer(const Layer& layer) {
     const ValueId attended = attention(layer);
     const ValueId fed = feed_forward(layer);
     add_to_residual(layer, "attention output", attended, "attention_post_norm",
-                    "attention_output_norm");
-    add_to_residual(layer, "down", fed, "ffn_post_norm", "layer_output_norm");
+                    "attention_output_norm", layer.is.factors.attention);
+    add_to_residual(layer, "down", fed, "ffn_post_norm", "layer_output_norm",
+                    layer.is.factors.feed_forward);
     return;
   }
   const StreamsOfLayer of_streams{layer.name + "streams.", layer.label};
   if (arch_.streams) emit_prediction(*this, streams_, of_streams, residual_);
   if (layer.is.mixer == Mixer::none) {
     // It is a feed-forward network alone.
+  } else if (layer.is.mixer == Mixer::attention_and_scan) {
+    const ValueId attended = attention(layer);
+    const ValueId scanned = scan(layer, *layer.is.scan);
+    add_to_residual(layer, "attention output", attended, "attention_post_norm",
+                    "attention_output_norm", layer.is.factors.attention);
+    add_to_residual(layer, "scan output", scanned, "scan_post_norm", "scan_output_norm",
+                    layer.is.factors.scan);
   } else if (layer.is.scan) {
     add_to_residual(layer, "scan output", scan(layer, *layer.is.scan), "attention_post_norm",
-                    "attention_output_norm");
+                    "attention_output_norm", layer.is.factors.scan);
   } else if (layer.is.delta_rule) {
     add_to_residual(layer, "delta output", delta_rule(layer, *layer.is.delta_rule),
                     "attention_post_norm", "attention_output_norm");
@@ -221,14 +232,15 @@ void ForwardBuilder::layer(const Layer& layer) {
     const ValueId attended = attention(layer);
     const ValueId beside = layer.is.has_branch ? branch(layer) : kNoValue;
     add_to_residual(layer, "attention output", attended, "attention_post_norm",
-                    "attention_output_norm");
+                    "attention_output_norm", layer.is.factors.attention);
     if (layer.is.has_branch) add_branch(layer, beside);
   }
   if (arch_.audio && !layer.is_of_encoder)
     add_to_residual(layer, "cross output", cross_attention(layer), "cross_post_norm",
                     "cross_output_norm");
   if (layer.is.feed_forward != FeedForward::none)
-    add_to_residual(layer, "down", feed_forward(layer), "ffn_post_norm", "layer_output_norm");
+    add_to_residual(layer, "down", feed_forward(layer), "ffn_post_norm", "layer_output_norm",
+                    layer.is.factors.feed_forward);
   if (arch_.streams) emit_correction(*this, streams_, of_streams, residual_);
   if (arch_.per_layer_dim > 0) add_per_layer(layer);
   if (layer.is.output_scale != 1)
@@ -278,15 +290,20 @@ ValueId ForwardBuilder::branch(const Layer& layer) {
   const ValueId low = rows("branch low", rank), high = rows("branch high", arch_.dim);
   matmul(label + "left", inputs_.at(kind), name + "left.weight", rank, arch_.dim, low);
   adapt_if_wanted(label + "left", inputs_.at(kind), name + "left", rank, arch_.dim, low);
-  const ActivationKind low_kind = kind_for(name + "right.weight", arch_.dim, rank);
-  const ValueId input =
-      low_kind == ActivationKind::f32 ? low : activation("branch", low_kind, rank);
-  if (input != low)
-    emit(Operation::activate, label + "input", {low, input},
-         ActivateParams{rank, kActivationNone, 0, 0});
-  matmul(label + "right", input, name + "right.weight", arch_.dim, rank, high);
-  adapt_if_wanted(label + "right", input, name + "right", arch_.dim, rank, high);
+  widen(label + "right", low, rank, name + "right", arch_.dim, high);
   return high;
+}
+
+// out = the weight `name` times few numbers, which another matmul made.
+void ForwardBuilder::widen(const std::string& label, ValueId low, uint32_t rank,
+                           const std::string& name, uint32_t n, ValueId out) {
+  const ActivationKind kind = kind_for(name + ".weight", n, rank);
+  const ValueId input = kind == ActivationKind::f32 ? low : activation("low", kind, rank);
+  if (input != low)
+    emit(Operation::activate, label + " input", {low, input},
+         ActivateParams{rank, kActivationNone, 0, 0});
+  matmul(label, input, name + ".weight", n, rank, out);
+  adapt_if_wanted(label, input, name, n, rank, out);
 }
 
 // residual = (residual + x + norm(what the branch made of x)) / the root of 2
@@ -301,7 +318,8 @@ void ForwardBuilder::add_branch(const Layer& layer, ValueId made) {
        ScaleParams{arch_.dim, std::sqrt(0.5f), {}});
 }
 
-void ForwardBuilder::head() {
+// Of the head rows: the norm of the residual, and logits of it.
+void ForwardBuilder::head(const Head& of) {
   const bool tied = find("output.weight") == nullptr;
   const std::string name = tied ? "token_embedding.weight" : "output.weight";
   // Few rows want logits, also in a prompt: so the head is that of RowClass::few for every class.
@@ -311,15 +329,16 @@ void ForwardBuilder::head() {
   const ValueId normed = activation("head normed", kind, arch_.dim, Extent::head_rows);
   forward_.logits_value = rows("logits", arch_.vocab_size, Extent::head_rows);
   if (!arch_.streams)
-    emit(Operation::gather_head, "head gather", {residual_, gathered}, GatherParams{arch_.dim, {}});
-  norm("head norm", gathered, "output_norm", normed, Extent::head_rows);
-  matmul("logits", normed, name, arch_.vocab_size, arch_.dim, forward_.logits_value,
+    emit(Operation::gather_head, of.label + "head gather", {of.residual, gathered},
+         GatherParams{arch_.dim, {}});
+  norm(of.label + "head norm", gathered, of.norm, normed, Extent::head_rows);
+  matmul(of.label + "logits", normed, name, arch_.vocab_size, arch_.dim, forward_.logits_value,
          Extent::head_rows);
   if (arch_.logit_scale != 1)
-    emit(Operation::scale, "logit scale", {forward_.logits_value},
+    emit(Operation::scale, of.label + "logit scale", {forward_.logits_value},
          ScaleParams{arch_.vocab_size, arch_.logit_scale, {}}, Extent::head_rows);
   if (arch_.logit_soft_cap > 0)
-    emit(Operation::soft_cap, "soft cap", {forward_.logits_value},
+    emit(Operation::soft_cap, of.label + "soft cap", {forward_.logits_value},
          SoftCapParams{arch_.vocab_size, arch_.logit_soft_cap, {}}, Extent::head_rows);
 }
 
@@ -353,9 +372,15 @@ Forward build_forward(const ArchDescriptor& arch, const TensorMap& tensors,
                       const std::vector<Binding>& inverse_frequencies, const ForwardMemory& memory,
                       const Device& device, RowClass row_class, Values& values,
                       const AdapterTargets* adapters) {
-  return ForwardBuilder(arch, tensors, inverse_frequencies, memory, device, row_class, values,
-                        adapters)
-      .build();
+  Forward forward = ForwardBuilder(arch, tensors, inverse_frequencies, memory, device, row_class,
+                                   values, adapters)
+                        .build();
+  if (arch.images && row_class == RowClass::many) {
+    const ArchDescriptor tower = tower_of(*arch.images);
+    ForwardBuilder(tower, tensors, inverse_frequencies, memory, device, row_class, values, nullptr)
+        .encode_image(*arch.images, arch.dim, forward);
+  }
+  return forward;
 }
 
 }  // namespace akunu

@@ -41,10 +41,12 @@ using AdapterTargets = std::map<std::string, AdapterTarget, std::less<>>;
 // What the forward pass needs besides the weights: memory that outlives a step.
 struct ForwardMemory {
   std::vector<LayerCache> layers;
-  std::vector<LayerCache> states;  // likewise, of layers that keep a state beside inputs
-  std::vector<LayerCache> cross;   // likewise, of what an encoder made
+  std::vector<LayerCache> states;  // of recurrent layers; see KvCache::states
+  std::vector<LayerCache> cross;   // of what an encoder made
   Binding alignment;               // float32 [max_head_rows, alignment heads, positions]
   Binding frames;                  // float32 [frames, n_mels]: an encoder's input
+  Binding patches;                 // float32 [patches, numbers]: that of an encoder of images
+  Binding vectors;                 // float32 [rows of a step, dim]: inputs of an image's rows
   Binding tokens;                  // uint32 [max_sequences, log_stride]
   uint32_t log_stride = 0;
   Binding picked;                          // uint32 [max_rows]
@@ -110,20 +112,33 @@ struct Forward {
   std::vector<Node> first_convolution;
   std::vector<Node> encode;
   ValueId encoded = kNoValue;  // what comes out of the encoder
+  // Of an encoder of images, likewise: over patches; and what makes vectors of them, a head row for each.
+  std::vector<Node> encode_image;
+  std::vector<Node> project_image;
+  ValueId image_vectors = kNoValue;
   // The body, which also writes the weights of cross-attention of rows with a head row.
   std::vector<Node> aligned;
   std::vector<Node> body;           // tokens to residual rows
   std::vector<Node> logits;         // residual rows to logits of the head rows; or pools them
   std::vector<Node> choose;         // logits to tokens; moves the chained rows on
   std::vector<Node> choose_scored;  // likewise, and scores rows in between
+  // Of a prediction head: the rows of the body, each with the token behind it, to residual rows of its own; those to
+  // logits, in logits_value too; and to tokens.
+  std::vector<Node> ahead;
+  std::vector<Node> ahead_logits;
+  std::vector<Node> ahead_choose;
   ValueId logits_value = kNoValue;  // of an encoder: the pooled rows, as wide as the residual
 
-  // All of them, in the order in which they run; of the last two one does.
-  std::array<std::vector<Node>*, 7> programs() {
-    return {&first_convolution, &encode, &aligned, &body, &logits, &choose, &choose_scored};
+  // All of them, in the order in which they run; of the two that choose one does.
+  std::array<std::vector<Node>*, 12> programs() {
+    return {&first_convolution, &encode, &encode_image, &project_image,
+            &aligned,           &body,   &logits,       &choose,
+            &choose_scored,     &ahead,  &ahead_logits, &ahead_choose};
   }
-  std::array<const std::vector<Node>*, 7> programs() const {
-    return {&first_convolution, &encode, &aligned, &body, &logits, &choose, &choose_scored};
+  std::array<const std::vector<Node>*, 12> programs() const {
+    return {&first_convolution, &encode, &encode_image, &project_image,
+            &aligned,           &body,   &logits,       &choose,
+            &choose_scored,     &ahead,  &ahead_logits, &ahead_choose};
   }
 };
 

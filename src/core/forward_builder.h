@@ -1,6 +1,6 @@
 // Emits the operations of a forward pass, layer by layer: forward.cpp says how it goes, forward_mixers.cpp what attention
 // and what stands in its place does, forward_feed_forward.cpp feed-forward networks and projections, forward_audio.cpp an
-// encoder of audio and the attention to it.
+// encoder of audio and the attention to it, forward_images.cpp an encoder of images.
 #pragma once
 
 #include <map>
@@ -15,6 +15,9 @@
 
 namespace akunu {
 
+// The encoder of a model that reads images, as an architecture of its own.
+ArchDescriptor tower_of(const ImageEncoder& images);
+
 class ForwardBuilder : Emitter {
  public:
   ForwardBuilder(const ArchDescriptor& arch, const TensorMap& tensors,
@@ -28,6 +31,8 @@ class ForwardBuilder : Emitter {
         adapters_(adapters) {}
 
   Forward build();
+  // As the builder of tower_of(images): what an image becomes, for a text of rows of `text_dim` numbers.
+  void encode_image(const ImageEncoder& images, uint32_t text_dim, Forward& forward);
 
  private:
   // A layer, and how its tensors ("layers.3.") and its commands ("layer 3 ") begin.
@@ -60,9 +65,19 @@ class ForwardBuilder : Emitter {
   void add_per_layer(const Layer& layer);
   ValueId per_layer(const Layer& layer);
   ValueId branch(const Layer& layer);
+  void widen(const std::string& label, ValueId low, uint32_t rank, const std::string& name,
+             uint32_t n, ValueId out);
   void add_branch(const Layer& layer, ValueId made);
-  void head();
+  struct Head {
+    ValueId residual;
+    std::string norm;   // its tensor, without ".weight"
+    std::string label;  // how commands begin
+  };
+  void head(const Head& of);
   void choose(bool scores);
+
+  // forward_ahead.cpp
+  void predict_ahead();
 
   // forward_mixers.cpp
   ValueId attention(const Layer& layer);
@@ -71,6 +86,8 @@ class ForwardBuilder : Emitter {
   RecurrentCaches recurrent_caches(const Layer& layer);
   ValueId scan(const Layer& layer, const Scan& is);
   ValueId delta_rule(const Layer& layer, const DeltaRule& is);
+  ValueId project_channels(const Layer& layer, const DeltaRule& is, ValueId gate, ValueId a,
+                           ValueId b);
   static SpanAttentionParams span_attention(const LayerDescriptor& is, bool causal);
   ValueId head_norm(const Layer& layer, const std::string& letter, ValueId data, uint32_t n_heads);
   ValueId hadamard(const Layer& layer, const std::string& letter, ValueId data, uint32_t n,
@@ -91,10 +108,15 @@ class ForwardBuilder : Emitter {
                            ActivationKind kind);
   ValueId residual_as(ActivationKind kind);
   ValueId plain_residual_as(ActivationKind kind, const std::string& label);
+  // Whether two parts of a layer read the same normed input.
+  bool shares_input(const Layer& layer) const {
+    return arch_.parallel || layer.is.mixer == Mixer::attention_and_scan;
+  }
   ValueId project(const Layer& layer, const char* label, ValueId input, const std::string& name,
                   uint32_t k);
   void add_to_residual(const Layer& layer, const std::string& label, ValueId made,
-                       const std::string& norm_name, const std::string& sum_norm_name);
+                       const std::string& norm_name, const std::string& sum_norm_name,
+                       float factor = 1);
 
   // forward_audio.cpp
   void encode_audio(const AudioEncoder& audio);

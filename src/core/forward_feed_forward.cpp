@@ -35,6 +35,9 @@ ValueId ForwardBuilder::dense(const Layer& layer) {
   const ValueId hidden =
       activation("hidden", kind_for(layer.name + "ffn.down.weight", arch_.dim, dim), dim);
   const uint32_t function = number_of(layer.is.activation);
+  if (is_gated && layer.is.factors.gate != 1)
+    emit(Operation::scale, layer.label + "gate scale", {gate},
+         ScaleParams{dim, layer.is.factors.gate, {}});
   if (is_gated && layer.is.gate_cut)
     emit(Operation::sparsify, layer.label + "gate cut", {gate},
          SparsifyParams{dim, *layer.is.gate_cut, {}});
@@ -58,10 +61,13 @@ ValueId ForwardBuilder::mixture(const Layer& layer) {
     norm_inputs(layer, "experts norm", "experts_norm", "ffn.", expert_input_kinds(*this, of));
     return emit_experts(*this, of, inputs_);
   }
-  const bool has_norm = !arch_.parallel;  // else it reads what attention reads
+  // Else it reads what attention reads, or has the layer's only norm.
+  const bool has_norm = !arch_.parallel && layer.is.mixer != Mixer::none;
   norm_inputs(layer, "ffn norm", has_norm ? "ffn_norm" : "attention_norm", "ffn.",
               expert_input_kinds(*this, of));
-  return emit_experts(*this, of, inputs_);
+  ValueId combined = emit_experts(*this, of, inputs_);
+  reduce(layer.label + "experts", combined, arch_.dim);
+  return combined;
 }
 
 // Emits the norm of the residual and each part's projection of it. In post-norm models
@@ -85,8 +91,9 @@ void ForwardBuilder::norm_inputs(const Layer& layer, const char* norm_label,
                              sum_.value != kNoValue &&
                              find(layer.name + norm_name + ".weight") == nullptr;
   // The norm is written once per activation kind that the weights want: usually one. In a parallel
-  // layer it is attention's, for the feed-forward network too.
-  if (!arch_.parallel || prefix == "attention.") inputs_.clear();
+  // layer it is attention's, for the feed-forward network too; a scan beside attention reads it likewise.
+  const bool has_own = !arch_.parallel && !(shares_input(layer) && prefix == "scan.");
+  if (has_own || prefix == "attention.") inputs_.clear();
   for (const ActivationKind kind : kinds) {
     if (inputs_.contains(kind)) continue;
     inputs_[kind] = arch_.norm_place == NormPlace::before && !begins_normed
@@ -139,20 +146,21 @@ ValueId ForwardBuilder::plain_residual_as(ActivationKind kind, const std::string
 // weight * input (+ bias), as wide as the residual
 ValueId ForwardBuilder::project(const Layer& layer, const char* label, ValueId input,
                                 const std::string& name, uint32_t k) {
-  // In a parallel layer two of them wait to be added.
-  const ValueId projected =
-      rows(arch_.parallel ? std::string(label) + " projected" : "projected", arch_.dim);
+  // Where two parts read one input, both wait to be added.
+  ValueId projected =
+      rows(shares_input(layer) ? std::string(label) + " projected" : "projected", arch_.dim);
   matmul(layer.label + label, input, layer.name + name + ".weight", arch_.dim, k, projected);
+  reduce(layer.label + label, projected, arch_.dim);
   bias_if_present(layer.label + label + " bias", projected, layer.name + name + ".bias", arch_.dim);
   adapt_if_wanted(layer.label + label, input, layer.name + name, arch_.dim, k, projected);
   return projected;
 }
 
 // residual += made, the result of attention or feed-forward, after a norm of its own where the model
-// has one (Gemma 2 and 3). Or, with norms behind the sums: residual = norm(residual + made).
+// has one (Gemma 2 and 3), and times a factor. Or, with norms behind the sums: residual = norm(residual + made).
 void ForwardBuilder::add_to_residual(const Layer& layer, const std::string& label, ValueId made,
-                                     const std::string& norm_name,
-                                     const std::string& sum_norm_name) {
+                                     const std::string& norm_name, const std::string& sum_norm_name,
+                                     float factor) {
   if (arch_.norm_place == NormPlace::after_sum) {
     emit(Operation::add, layer.label + label + " add", {made, residual_},
          AddParams{arch_.dim, 0, {}});
@@ -164,9 +172,9 @@ void ForwardBuilder::add_to_residual(const Layer& layer, const std::string& labe
     norm(layer.label + label + " norm", made, layer.name + norm_name, normed);
     made = normed;
   }
-  if (arch_.residual_scale != 1)
+  if (const float scale = arch_.residual_scale * factor; scale != 1)
     emit(Operation::scale, layer.label + label + " scale", {made},
-         ScaleParams{arch_.dim, arch_.residual_scale, {}});
+         ScaleParams{arch_.dim, scale, {}});
   emit(Operation::add, layer.label + label + " add", {residual_, made},
        AddParams{arch_.dim, 0, {}});
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/delta_rule_layer.h"
+#include "core/error.h"
 #include "core/forward_builder.h"
 #include "core/kernel_params.h"
 #include "core/latent_layer.h"
@@ -150,13 +151,12 @@ ValueId ForwardBuilder::convolution(const Layer& layer, const ShortConvolution& 
 }
 
 RecurrentCaches ForwardBuilder::recurrent_caches(const Layer& layer) {
-  const LayerCache& inputs = memory_.layers[layer.index];
-  const LayerCache& states = memory_.states[layer.index];
-  return {.inputs = bound(layer.label + "inputs", inputs.keys, inputs.format),
-          .states = bound(layer.label + "states", states.keys, states.format),
+  const LayerCache& pools = memory_.states[layer.index];
+  return {.inputs = bound(layer.label + "inputs", pools.values, pools.format),
+          .states = bound(layer.label + "states", pools.keys, pools.format),
+          .n_kept_inputs = layer.is.state->kept_inputs(),
           .page_table_stride = memory_.page_table_stride,
-          .inputs_base = memory_.page_table_bases[inputs.group],
-          .states_base = memory_.page_table_bases[states.group]};
+          .page_table_base = memory_.page_table_bases[pools.group]};
 }
 
 // The norm before it has the name of attention's.
@@ -175,24 +175,57 @@ ValueId ForwardBuilder::scan(const Layer& layer, const Scan& is) {
 
 // Likewise. The gate, a projection of the same input, comes last.
 ValueId ForwardBuilder::delta_rule(const Layer& layer, const DeltaRule& is) {
-  const ValueId input = rows("delta input", is.convolved());
+  ValueId input = kNoValue;
   const ValueId gate = rows("delta gate", is.values());
-  const ValueId a = rows("delta a", is.n_value_heads), b = rows("delta b", is.n_value_heads);
-  const Part parts[] = {{"qkv", is.convolved(), input},
-                        {"gate", is.values(), gate},
-                        {"a", is.n_value_heads, a},
-                        {"b", is.n_value_heads, b}};
-  project_normed(layer, "delta norm", "attention_norm", "delta.", parts);
+  const ValueId a = rows("delta a", is.n_decays()), b = rows("delta b", is.n_value_heads);
+  if (is.per_channel) {
+    input = project_channels(layer, is, gate, a, b);
+  } else {
+    input = rows("delta input", is.convolved());
+    const Part parts[] = {{"qkv", is.convolved(), input},
+                          {"gate", is.values(), gate},
+                          {"a", is.n_value_heads, a},
+                          {"b", is.n_value_heads, b}};
+    project_normed(layer, "delta norm", "attention_norm", "delta.", parts);
+  }
+  const std::string output = is.per_channel ? "attention.output" : "delta.output";
   const ValueId recalled = emit_delta_rule(*this, {.is = is,
                                                    .name = layer.name + "delta.",
                                                    .label = layer.label,
+                                                   .output = layer.name + output,
                                                    .input = input,
                                                    .gate = gate,
                                                    .a = a,
                                                    .b = b,
                                                    .norm_epsilon = arch_.norm_epsilon,
                                                    .caches = recurrent_caches(layer)});
-  return project(layer, "delta output", recalled, "delta.output", is.values());
+  return project(layer, "delta output", recalled, output, is.values());
+}
+
+// Queries, keys and values side by side. The decay and the gate go through as many numbers as their tensors have.
+ValueId ForwardBuilder::project_channels(const Layer& layer, const DeltaRule& is, ValueId gate,
+                                         ValueId a, ValueId b) {
+  const auto rank_of = [&](const char* name) {
+    const Weight* const low = find(layer.name + name + ".weight");
+    if (low == nullptr)
+      throw ModelFormatError("tensor " + layer.name + name + ".weight is missing");
+    return static_cast<uint32_t>(low->rows);
+  };
+  const uint32_t a_rank = rank_of("delta.a_low"), gate_rank = rank_of("delta.gate_low");
+  const ValueId query = rows("delta query", is.keys()), key = rows("delta key", is.keys());
+  const ValueId value = rows("delta value", is.values());
+  const ValueId low_a = rows("delta a low", a_rank), low_gate = rows("delta gate low", gate_rank);
+  const Part parts[] = {{"attention.q", is.keys(), query},       {"attention.k", is.keys(), key},
+                        {"attention.v", is.values(), value},     {"delta.a_low", a_rank, low_a},
+                        {"delta.gate_low", gate_rank, low_gate}, {"delta.b", is.n_value_heads, b}};
+  project_normed(layer, "delta norm", "attention_norm", "", parts);
+  widen(layer.label + "delta.a", low_a, a_rank, layer.name + "delta.a", is.n_decays(), a);
+  widen(layer.label + "delta.gate", low_gate, gate_rank, layer.name + "delta.gate", is.values(),
+        gate);
+  const ValueId input = rows("delta input", is.convolved());
+  emit(Operation::join_rows, layer.label + "delta input", {query, key, value, input},
+       JoinRowsParams{is.keys(), is.keys(), is.values(), 0});
+  return input;
 }
 
 SpanAttentionParams ForwardBuilder::span_attention(const LayerDescriptor& is, bool causal) {

@@ -52,6 +52,19 @@ bool merge_add(std::span<const Node> nodes, Node& fused) {
   return true;
 }
 
+// all_reduce, add of its result -> all_reduce_add
+bool merge_reduced_add(std::span<const Node> nodes, Node& fused) {
+  const Node& reduce = nodes[0];
+  const Node& add = nodes[1];
+  if (add.get<AddParams>().n_times > 1 || add.operands[0] == reduce.operands[1] ||
+      add.operands[0] == reduce.operands[0])
+    return false;
+  fused.operands = reduce.operands;
+  fused.operands[1] = add.operands[0];
+  fused.params = reduce.params;
+  return true;
+}
+
 // rope of query, rope of key, kv_write of that key -> rope_kv_write
 bool merge_rope_kv_write(std::span<const Node> nodes, Node& fused) {
   const Node& query = nodes[0];
@@ -236,6 +249,7 @@ std::vector<FusionRule> all_rules() {
       {matmul_group, {matmul_group, add_bias}, biased, merge_bias},
       {matmul_add, {matmul, add}, {{0, 2, 1, 1}}, merge_add},
       {norm_add, {rms_norm, add}, {{0, 2, 1, 1}}, merge_add},
+      {all_reduce_add, {all_reduce, add}, {{0, 1, 1, 1}}, merge_reduced_add},
       {norm_matmul_group, {rms_norm, matmul_group}, normed, merge_norm_group},
       {norm_matmul_group, {rms_norm, matmul}, normed, merge_norm_matmul},
       {norm_matmul_group, {norm_matmul_group, add_bias}, biased, merge_bias},

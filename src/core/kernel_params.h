@@ -171,7 +171,7 @@ AKUNU_CONSTANT uint32_t kActivationTanh = 3;     // in `activate` only
 AKUNU_CONSTANT uint32_t kActivationNone = 4;     // likewise
 AKUNU_CONSTANT uint32_t kActivationSigmoid = 6;  // in `gated_activation` only
 AKUNU_CONSTANT uint32_t kActivationClamped = 5;  // in `expert_activation` only
-AKUNU_CONSTANT uint32_t kActivationReluSquared = 7;  // max(x, 0)^2; in `activate` only
+AKUNU_CONSTANT uint32_t kActivationReluSquared = 7;  // max(x, 0)^2; where nothing is gated
 
 struct GatedActivationParams {
   uint32_t n;
@@ -271,7 +271,7 @@ struct TranscriptionRulesParams {
 struct LatentWriteParams {
   uint32_t rank;
   uint32_t n_pairs;
-  uint32_t style;  // kRopeInterleaved or kRopeHalves
+  uint32_t style;  // kRopeInterleaved or kRopeHalves; without angles nothing rotates
   float epsilon;
   uint32_t page_table_stride;
   uint32_t page_table_base;
@@ -425,15 +425,17 @@ struct StreamsParams {
   float epsilon;       // of the router's norm
 };
 
-// The cache has the convolution's inputs, float [page][kPagePositions][n].
+// The cache has the convolution's inputs of a sequence's last positions in the page of position 0, float
+// [page][n_kept][n]: those of position p are at index p % n_kept.
 struct CausalConvolutionParams {
   uint32_t n;      // numbers of a row that are convolved
   uint32_t width;  // of the convolution, at least 2
   uint32_t input_stride;
   uint32_t input_first;
+  uint32_t n_kept;  // at least width - 1, and as many more as rows may run again
   uint32_t page_table_stride;
   uint32_t page_table_base;
-  uint32_t padding[2];
+  uint32_t padding;
 };
 
 // Numbers of a row of a state; more are refused by every device.
@@ -452,7 +454,8 @@ struct SelectiveScanParams {
   float time_max;
   uint32_t page_table_stride;
   uint32_t page_table_base;
-  uint32_t padding[2];
+  float time_factor;  // on steps of time, before their bias is added
+  uint32_t padding;
 };
 
 // The cache has the states of a sequence behind its last two rows in the page of position 0, float
@@ -465,6 +468,14 @@ struct GatedDeltaRuleParams {
   uint32_t is_tiled;  // value head h has key head h % n_key_heads; else neighbours share one
   uint32_t page_table_stride;
   uint32_t page_table_base;
+  uint32_t per_channel;  // 1: a and bias have a number for each of a key's, which fade apart
+};
+
+// Rows of up to three operands one behind another: n_third is 0 where there is no third.
+struct JoinRowsParams {
+  uint32_t n_first;
+  uint32_t n_second;
+  uint32_t n_third;
   uint32_t padding;
 };
 
@@ -480,7 +491,8 @@ struct GatedNormParams {
   uint32_t gate_stride;
   uint32_t gate_first;
   float epsilon;
-  uint32_t padding[3];
+  float gate_factor;
+  uint32_t padding[2];
 };
 
 struct SampleParams {
@@ -499,6 +511,44 @@ struct AdvanceParams {
   uint32_t log_stride;
   uint32_t padding[3];
 };
+
+// Ranks of a group of devices at most, and the slot of the first one's exchange: those of the others follow.
+AKUNU_CONSTANT uint32_t kMaxRanks = 8;
+AKUNU_CONSTANT uint32_t kExchangeSlot = 2;
+
+struct AllReduceParams {
+  uint32_t n;
+  uint32_t rank;  // of the device that computes
+  uint32_t n_ranks;
+  uint32_t padding;
+};
+
+// An exchange, in the memory of each rank: words that the ranks write there, then counters.
+//   words[kExchangeSlots][n_ranks][kExchangeBlocks][kExchangeUnits][kExchangeThreads], of 16 bytes: a number, the
+//   round's count, another number, the count again
+//   counters[kExchangeBlocks]: rounds that a block has been through
+// A round's words lie in the slot of its count, modulo kExchangeSlots. A reader waits until a word has its count, so a
+// word says itself that it is there. docs/decisions/0061 says why two slots are enough.
+AKUNU_CONSTANT uint32_t kExchangeSlots = 2;
+AKUNU_CONSTANT uint32_t kExchangeBlocks = 256;
+AKUNU_CONSTANT uint32_t kExchangeThreads = 256;
+AKUNU_CONSTANT uint32_t kExchangeUnits = 8;  // words of a thread in a round
+AKUNU_CONSTANT uint32_t kExchangeWordBytes = 16;
+
+static inline uint64_t exchange_words(uint32_t n_ranks) {
+  return static_cast<uint64_t>(kExchangeSlots) * n_ranks * kExchangeBlocks * kExchangeUnits *
+         kExchangeThreads;
+}
+static inline uint64_t exchange_bytes(uint32_t n_ranks) {
+  return exchange_words(n_ranks) * kExchangeWordBytes + kExchangeBlocks * sizeof(uint32_t);
+}
+// The first of a block's words from a rank.
+static inline uint64_t exchange_word(uint32_t count, uint32_t n_ranks, uint32_t rank,
+                                     uint32_t block) {
+  return ((static_cast<uint64_t>(count % kExchangeSlots) * n_ranks + rank) * kExchangeBlocks +
+          block) *
+         kExchangeUnits * kExchangeThreads;
+}
 
 // Words of a mask: bit i % 32 of word i / 32 is set where token i is allowed.
 static inline uint32_t mask_words(uint32_t vocab_size) {

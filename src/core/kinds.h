@@ -60,6 +60,8 @@ enum class Operation : uint8_t {
   gated_norm,
   gated_delta_rule,
   split_heads,
+  join_rows,
+  all_reduce,
   // Fused; each equals its nodes in core/fusion_rules.cpp.
   matmul_group,
   matmul_add,
@@ -71,8 +73,14 @@ enum class Operation : uint8_t {
   gated_matmul,
   norm_add,
   matmul_rope_kv_write,
+  all_reduce_add,
 };
-constexpr uint32_t kOperationCount = static_cast<uint32_t>(Operation::matmul_rope_kv_write) + 1;
+constexpr uint32_t kOperationCount = static_cast<uint32_t>(Operation::all_reduce_add) + 1;
+
+// Whether it adds up what the ranks of a group of devices have.
+constexpr bool is_all_reduce(Operation operation) {
+  return operation == Operation::all_reduce || operation == Operation::all_reduce_add;
+}
 
 // Number formats. The numbers are our own and mean nothing outside this process: what a kind of
 // file calls a format is the business of its reader in src/weight.

@@ -25,7 +25,8 @@ constexpr Operands<(kSizes + ...)> joined(const Operands<kSizes>&... lists) {
   return all;
 }
 
-constexpr Operands<3> kEmbed{{{"tokens", log, in}, {"table", weight, in}, {"out", rows, out}}};
+constexpr Operands<4> kEmbed{
+    {{"tokens", log, in}, {"table", weight, in}, {"out", rows, out}, {"vectors", rows, in, true}}};
 constexpr Operands<2> kRopeAngles{{{"inverse_frequencies", vector, in}, {"angles", rows, out}}};
 constexpr Operands<3> kRmsNorm{
     {{"input", rows, in}, {"weight", vector, in}, {"out", activation, out}}};
@@ -86,10 +87,12 @@ constexpr Operands<3> kCrossWeights{
     {{"query", rows, in}, {"key_cache", cache, in}, {"out", head_rows, inout}}};
 constexpr Operands<3> kTranscriptionRules{
     {{"logits", head_rows, inout}, {"tokens", log, in}, {"options", options, in}}};
-constexpr Operands<4> kLatentWrite{
-    {{"latent", rows, in}, {"norm", vector, in}, {"angles", rows, in}, {"cache", cache, inout}}};
+constexpr Operands<4> kLatentWrite{{{"latent", rows, in},
+                                    {"norm", vector, in},
+                                    {"angles", rows, in, true},
+                                    {"cache", cache, inout}}};
 constexpr Operands<4> kLatentQuery{
-    {{"query", rows, in}, {"weight", weight, in}, {"angles", rows, in}, {"out", rows, out}}};
+    {{"query", rows, in}, {"weight", weight, in}, {"angles", rows, in, true}, {"out", rows, out}}};
 constexpr Operands<3> kLatentAttention{
     {{"query", rows, in}, {"cache", cache, in}, {"out", rows, out}}};
 constexpr Operands<3> kLatentValue{
@@ -109,7 +112,7 @@ constexpr Operands<5> kExpertMatmul{{{"input", activation, in},
                                      {"bias", vector, in, true},
                                      {"out", rows, out}}};
 constexpr Operands<3> kExpertActivation{
-    {{"gate", rows, in}, {"up", rows, in}, {"out", activation, out}}};
+    {{"gate", rows, in}, {"up", rows, in, true}, {"out", activation, out}}};
 constexpr Operands<3> kExpertCombine{
     {{"input", rows, in}, {"routes", routes, in}, {"out", rows, out}}};
 constexpr Operands<2> kKvRotate{{{"turn", vector, in}, {"key_cache", cache, inout}}};
@@ -145,8 +148,10 @@ constexpr Operands<7> kSelectiveScan{{{"input", rows, in},
                                       {"skip", vector, in},
                                       {"states", cache, inout},
                                       {"out", rows, out}}};
-constexpr Operands<4> kGatedNorm{
-    {{"input", rows, in}, {"gate", rows, in}, {"weight", vector, in}, {"out", activation, out}}};
+constexpr Operands<4> kGatedNorm{{{"input", rows, in},
+                                  {"gate", rows, in},
+                                  {"weight", vector, in, true},
+                                  {"out", activation, out}}};
 constexpr Operands<7> kGatedDeltaRule{{{"input", rows, in},
                                        {"a", rows, in},
                                        {"b", rows, in},
@@ -155,6 +160,8 @@ constexpr Operands<7> kGatedDeltaRule{{{"input", rows, in},
                                        {"states", cache, inout},
                                        {"out", rows, out}}};
 constexpr Operands<3> kSplitHeads{{{"input", rows, in}, {"out", rows, out}, {"rest", rows, out}}};
+constexpr Operands<4> kJoinRows{
+    {{"first", rows, in}, {"second", rows, in}, {"third", rows, in, true}, {"out", rows, out}}};
 constexpr Operands<3> kMatmulAdd{
     {{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};
 // What rotates heads and writes the cache.
@@ -217,6 +224,20 @@ constexpr auto kNormMatmulGroup = joined(group_inputs(rows, true), of_members(kO
 constexpr auto kMatmulRopeKvWrite =
     joined(group_inputs(activation, false), Operands<1>{{{"query", rows, out}}}, kAnglesAndCaches,
            kOptionalHeadNorms);
+// Of each rank, behind kExchangeSlot; those that there are not stay empty.
+constexpr Operands<kMaxRanks> kExchanges{{{"exchange_0", exchange, inout},
+                                          {"exchange_1", exchange, inout, true},
+                                          {"exchange_2", exchange, inout, true},
+                                          {"exchange_3", exchange, inout, true},
+                                          {"exchange_4", exchange, inout, true},
+                                          {"exchange_5", exchange, inout, true},
+                                          {"exchange_6", exchange, inout, true},
+                                          {"exchange_7", exchange, inout, true}}};
+constexpr auto kAllReduce =
+    joined(Operands<1>{{{"input", rows, in}}}, Operands<1>{{{"out", rows, out}}}, kExchanges);
+constexpr auto kAllReduceAdd =
+    joined(Operands<1>{{{"input", rows, in}}}, Operands<1>{{{"data", rows, inout}}}, kExchanges);
+static_assert(kAllReduce.size() == kExchangeSlot + kMaxRanks);
 static_assert(kNormMatmulGroup.size() == kGroupNorm + 1);
 
 constexpr std::array<OperationInfo, kOperationCount> kOperations{{
@@ -269,6 +290,8 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"gated_norm", kGatedNorm, sizeof(GatedNormParams)},
     {"gated_delta_rule", kGatedDeltaRule, sizeof(GatedDeltaRuleParams)},
     {"split_heads", kSplitHeads, sizeof(SplitHeadsParams)},
+    {"join_rows", kJoinRows, sizeof(JoinRowsParams)},
+    {"all_reduce", kAllReduce, sizeof(AllReduceParams)},
     {"matmul_group", kMatmulGroup, sizeof(MatmulGroupParams)},
     {"matmul_add", kMatmulAdd, sizeof(MatmulParams)},
     {"rope_kv_write", kRopeKvWrite, sizeof(RopeKvWriteParams)},
@@ -279,6 +302,7 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"gated_matmul", kGatedMatmul, sizeof(GatedMatmulParams)},
     {"norm_add", kNormAdd, sizeof(NormParams)},
     {"matmul_rope_kv_write", kMatmulRopeKvWrite, sizeof(MatmulRopeKvWriteParams)},
+    {"all_reduce_add", kAllReduceAdd, sizeof(AllReduceParams)},
 }};
 
 constexpr bool params_fit() {

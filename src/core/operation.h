@@ -28,6 +28,7 @@ enum class OperandKind : uint8_t {
   options,     // uint32 [sequences, kMaxOptionWords]: lists that records point into
   parts,       // AdapterPart [adapters]
   routes,      // ExpertRoute [rows, n_chosen]
+  exchange,    // memory that the other ranks of a group of devices write to (core/kernel_params.h)
 };
 
 struct OperandInfo {

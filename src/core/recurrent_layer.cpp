@@ -13,8 +13,8 @@ ValueId emit_causal_convolution(Emitter& emitter, const std::string& name, const
       Operation::causal_convolution, label + "convolution",
       {input, emitter.vector(name + "kernel.weight", uint64_t{n} * width),
        emitter.find(bias) != nullptr ? emitter.vector(bias, n) : kNoValue, caches.inputs, out},
-      CausalConvolutionParams{
-          n, width, stride, first, caches.page_table_stride, caches.inputs_base, {}});
+      CausalConvolutionParams{n, width, stride, first, caches.n_kept_inputs,
+                              caches.page_table_stride, caches.page_table_base, 0});
   return out;
 }
 

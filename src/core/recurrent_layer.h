@@ -1,4 +1,5 @@
-// What all recurrent layers have: two caches, and a causal convolution in front of the recurrence.
+// What all recurrent layers have: a page of a text's states and of the last inputs of the causal convolution in
+// front of the recurrence.
 #pragma once
 
 #include <string>
@@ -7,10 +8,11 @@
 
 namespace akunu {
 
-// Values of a layer's caches, and where their page tables begin.
+// Values of a layer's caches, and where their page table begins.
 struct RecurrentCaches {
   ValueId inputs, states;
-  uint32_t page_table_stride, inputs_base, states_base;
+  uint32_t n_kept_inputs;  // positions
+  uint32_t page_table_stride, page_table_base;
 };
 
 // Numbers of a row that are convolved, within a row of others.

@@ -28,7 +28,7 @@ AKUNU_CONSTANT uint32_t kRowActive = 1u << 0;
 AKUNU_CONSTANT uint32_t kRowChained = 1u << 1;
 // The row runs the kernels of RowClass `many`.
 AKUNU_CONSTANT uint32_t kRowPrompt = 1u << 2;
-// Reserved for what encoders and images hand over: its input is a vector, not a token.
+// Of an image: its input is a vector of `embed`, not a token's, and it sees the image's rows behind it.
 AKUNU_CONSTANT uint32_t kRowVectorInput = 1u << 3;
 // `sample`: the mask at its head_row says which tokens are allowed.
 AKUNU_CONSTANT uint32_t kRowMasked = 1u << 4;
@@ -42,14 +42,16 @@ AKUNU_CONSTANT uint32_t kPoolMean = 2;   // the mean of its span's rows
 AKUNU_CONSTANT uint32_t kPoolMax = 3;    // their maximum, number by number
 
 struct Row {
-  uint32_t sequence;   // index of the sequence record, the token log and the page tables
-  uint32_t position;   // of this row's token in its sequence
-  uint32_t kv_length;  // positions that it attends to, its own included
-  uint32_t draw;       // index in the text of the token its logits choose; the sampler's counter
-  uint32_t flags;      // kRow...
-  uint32_t head_row;   // row of the head's buffers that its logits go to, or kNone
-  uint32_t span;       // index of its span
-  uint32_t adapter;    // word of its sequence's options where its list of adapters is, or kNone
+  uint32_t sequence;  // index of the sequence record, the token log and the page tables
+  uint32_t position;  // of this row's token in its sequence
+  // Positions that it attends to, its own included, and those behind it of the same image. A window
+  // begins before its own, wherever they end.
+  uint32_t kv_length;
+  uint32_t draw;      // index in the text of the token its logits choose; the sampler's counter
+  uint32_t flags;     // kRow...
+  uint32_t head_row;  // row of the head's buffers that its logits go to, or kNone
+  uint32_t span;      // index of its span
+  uint32_t adapter;   // word of its sequence's options where its list of adapters is, or kNone
   uint32_t last_position;  // a chained row clears kRowActive instead of moving past this position
   // Of an encoder's row: the first position with token type 1, or kNone; and what `pool` makes of it,
   // kPool...

@@ -17,25 +17,19 @@ ValueId emit_scan(Emitter& emitter, const ScanLayer& layer) {
       {convolved, layer.projected, emitter.vector(layer.name + "rate.weight", is.n_heads),
        emitter.vector(layer.name + "time.bias", is.n_heads),
        emitter.vector(layer.name + "skip.weight", is.n_heads), layer.caches.states, scanned},
-      SelectiveScanParams{is.n_heads,
-                          is.head_dim,
-                          is.state_dim,
-                          is.n_groups,
-                          stride,
-                          inner + n,
-                          is.time_min,
-                          is.time_max,
-                          layer.caches.page_table_stride,
-                          layer.caches.states_base,
-                          {}});
+      SelectiveScanParams{is.n_heads, is.head_dim, is.state_dim, is.n_groups, stride, inner + n,
+                          is.time_min, is.time_max, layer.caches.page_table_stride,
+                          layer.caches.page_table_base, is.time_factor, 0});
 
   const ActivationKind kind =
       emitter.kind_for(layer.name + "output.weight", emitter.arch().dim, inner);
   const ValueId normed = emitter.activation("scan normed", kind, inner);
   emitter.emit(
       Operation::gated_norm, layer.label + "scan norm",
-      {scanned, layer.projected, emitter.vector(layer.name + "norm.weight", inner), normed},
-      GatedNormParams{inner, inner / is.n_groups, stride, 0, layer.norm_epsilon, {}});
+      {scanned, layer.projected,
+       is.is_normed ? emitter.vector(layer.name + "norm.weight", inner) : kNoValue, normed},
+      GatedNormParams{
+          inner, inner / is.n_groups, stride, 0, layer.norm_epsilon, is.gate_factor, {}});
   return normed;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "inference/draft_model.h"
@@ -34,9 +35,14 @@ struct Active {
   // them, as the log wants them.
   std::vector<uint32_t> drafted = {};
   std::vector<uint32_t> logged = {};
-  bool log_lacks_last = false;                       // the device's log lacks the token chosen last
+  std::vector<uint32_t> whole_log = {};  // of a text with images, with the model's token for them
+  bool log_lacks_last = false;           // the device's log lacks the token chosen last
   std::unique_ptr<Speculator> speculator = nullptr;  // where the text may be drafted
   std::unique_ptr<DraftText> draft = nullptr;        // where a draft model may do it
+  bool uses_head = false;  // the model's prediction head drafts, for which it runs in every step
+  uint32_t n_unused = 0;   // of its tokens, in a row, that were not drafted
+  std::optional<uint32_t> ahead = {};    // what it says will follow the token chosen last
+  bool is_over = false, is_bad = false;  // with the step that was taken last
 };
 
 }  // namespace akunu

@@ -13,6 +13,8 @@ namespace {
 constexpr uint32_t kLeastShare = 16;
 // What a draft model has usually yet to read of a text: the last drafted token, and the one behind it.
 constexpr uint32_t kFewRowsUnread = 2;
+// Tokens of a prediction head, in a row, that were not worth drafting.
+constexpr uint32_t kMostUnused = 64;
 
 }  // namespace
 
@@ -49,6 +51,7 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
             .logits = model_.max_head_rows() - static_cast<uint32_t>(actives.size()) - n_drafted};
   plan_whole(actives, room);
   plan_chunks(actives, room);
+  plan_images(actives, room);
   add_planned(actives, step, false, true);
   // Keep the step short: a text generates beside this prompt, or the step is idle work that a request may
   // interrupt.
@@ -132,10 +135,15 @@ void Composer::draft(std::span<Active> actives) const {
     std::optional<ModelOffer> offer;
     if (active.draft != nullptr) n_unread = draft_model_->n_unread(*active.draft, tokens);
     if (n_unread <= DraftModel::kMostUnread) offer = offer_of(n_unread, n_model_rows);
+    if (active.ahead) offer = head_->offer();
     const Speculator::Choice choice =
         active.speculator->choose(costs_, n_rows, n_expected, most, offer ? &*offer : nullptr);
     active.drafted.resize(choice.n_drafted);
-    if (choice.is_of_model) {
+    if (active.ahead) count_unused(active, choice);
+    if (choice.is_of_model && active.draft == nullptr) {
+      std::ranges::fill(active.drafted, *active.ahead);
+      cut_refused(active);
+    } else if (choice.is_of_model) {
       wishes.push_back({active.draft.get(), tokens,
                         static_cast<uint32_t>(active.task->chosen().size()), &active.drafted});
       for (uint32_t i = 0; i < choice.n_drafted; ++i) n_model_rows[i] += i == 0 ? n_unread : 1;
@@ -150,7 +158,17 @@ void Composer::draft(std::span<Active> actives) const {
   if (wishes.empty()) return;
   draft_model_->propose(wishes, actives.front().task->priority());
   for (Active& active : actives)
-    if (active.speculator != nullptr && active.speculator->was_of_model()) cut_refused(active);
+    if (active.speculator != nullptr && active.draft != nullptr &&
+        active.speculator->was_of_model())
+      cut_refused(active);
+}
+
+// A head whose tokens are not worth their rows for long does not run for this text any more: it costs as
+// much as a layer, and the output.
+void Composer::count_unused(Active& active, const Speculator::Choice& choice) {
+  if (choice.n_drafted == 0) ++active.n_unused;
+  if (choice.is_of_model) active.n_unused = 0;
+  if (active.n_unused == kMostUnused) active.uses_head = false;
 }
 
 bool Composer::may_speculate(const Active& active) const {
@@ -245,6 +263,35 @@ void Composer::plan_chunks(std::span<Active> actives, Room& room) const {
   }
 }
 
+// The image that has this position, or the first one behind it.
+const PlacedImage* Composer::image_from(const Active& active, uint32_t position) const {
+  for (const PlacedImage& each : active.task->rows().images)
+    if (each.first + model_.arch().images->n_tokens() > position) return &each;
+  return nullptr;
+}
+
+const PlacedImage* Composer::image_at(const Active& active, uint32_t position) const {
+  const PlacedImage* const next = image_from(active, position);
+  return next != nullptr && next->first <= position ? next : nullptr;
+}
+
+// What is left of an image runs at once: its rows see each other. On top of the budget, as chunks are.
+void Composer::plan_images(std::span<Active> actives, Room& room) const {
+  for (Active& active : actives) {
+    const uint32_t n_done = sequence_of(active).n_done;
+    const PlacedImage* const image = image_at(active, n_done);
+    if (image == nullptr) continue;
+    const uint32_t n = image->first + model_.arch().images->n_tokens() - n_done;
+    const TaskRows& rows = active.task->rows();
+    const bool wants_logits = rows.max_chosen == 0 && n_done >= rows.first_output;
+    const uint32_t n_logits = wants_logits ? n - 1 : 0;
+    if (n > room.prompts || n_logits > room.logits) continue;
+    plan(active, n);
+    room.prompts -= n;
+    room.logits -= n_logits;
+  }
+}
+
 // Texts of an encoder, in order: who does not fit in what is left of the step lets shorter ones pass,
 // and comes first in a later one.
 void Composer::plan_whole(std::span<Active> actives, Room& room) const {
@@ -263,7 +310,8 @@ void Composer::plan_whole(std::span<Active> actives, Room& room) const {
 void Composer::plan_prompts(std::span<Active> actives, Room& room) const {
   const auto takes_part = [&](const Active& active) {
     const TaskRows& rows = active.task->rows();
-    return rows.chunks.empty() && !rows.whole && runs_prompt_kernels(active);
+    return rows.chunks.empty() && !rows.whole && runs_prompt_kernels(active) &&
+           image_at(active, sequence_of(active).n_done) == nullptr;
   };
   std::optional<int32_t> first_priority;
   uint32_t n_first = 0;
@@ -282,6 +330,8 @@ void Composer::plan_prompts(std::span<Active> actives, Room& room) const {
       active.n_wanted = std::min({active.n_wanted, 1 + room.logits, kLogprobPlaces});
       room.logits -= active.n_wanted - 1;
     }
+    if (const PlacedImage* const next = image_from(active, n_done))
+      active.n_wanted = std::min(active.n_wanted, next->first - n_done);
     if (!first_priority) first_priority = task.priority();
     n_first += task.priority() == *first_priority;
   }
@@ -319,7 +369,7 @@ void Composer::add_planned(std::span<Active> actives, Step& step, bool prompts, 
         runs_prompt_kernels(active) != prompts)
       continue;
     if (!active.is_known) {
-      if (!step.update_sequence(active.sequence, active.task->choosing())) {
+      if (!step.update_sequence(active.sequence, active.task->choosing(), active.whole_log)) {
         active.n_rows = 0;  // in the next step
         active.chooses = active.wants_logits = active.is_masked = active.scores_prompt = false;
         continue;
@@ -337,6 +387,14 @@ void Composer::add_planned(std::span<Active> actives, Step& step, bool prompts, 
             ? step.add_prompt(next_row(active), active.n_rows, wanted, active.chooses, rows.aligns)
             : step.add_generated(next_row(active), active.n_rows, wanted, active.chooses);
     if (!active.task->rows().chunks.empty()) ++active.chunk;
+    const uint32_t n_done = sequence_of(active).n_done;
+    if (const PlacedImage* const placed = image_at(active, n_done)) {
+      const uint32_t dim = model_.arch().dim;
+      const std::span<const float> vectors(placed->image->vectors);
+      step.update(model_.vectors(active.first_row),
+                  std::as_bytes(vectors.subspan(uint64_t{n_done - placed->first} * dim,
+                                                uint64_t{active.n_rows} * dim)));
+    }
   }
 }
 
@@ -347,6 +405,7 @@ Row Composer::next_row(const Active& active) const {
   row.position = sequence_of(active).n_done;
   row.draw = static_cast<uint32_t>(task.chosen().size());
   row.flags = active.is_masked ? kRowMasked : 0;
+  if (image_at(active, row.position) != nullptr) row.flags |= kRowVectorInput;
   row.adapter = task.choosing().adapters;
   const bool is_given = row.position < task.n_given();
   if (task.rows().scores_chosen || (task.rows().scores_given && is_given)) row.flags |= kRowScored;

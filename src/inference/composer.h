@@ -9,6 +9,7 @@
 #include "cache/sequence_cache.h"
 #include "inference/active.h"
 #include "inference/model.h"
+#include "inference/prediction_head.h"
 #include "inference/step.h"
 
 namespace akunu {
@@ -16,9 +17,10 @@ namespace akunu {
 class Composer {
  public:
   // All must outlive this.
-  // `draft_model`: null where there is none.
-  Composer(const Model& model, SequenceCache& cache, const RowCosts& costs, DraftModel* draft_model)
-      : model_(model), cache_(cache), costs_(costs), draft_model_(draft_model) {}
+  // `draft_model`, `head`: null where there is none.
+  Composer(const Model& model, SequenceCache& cache, const RowCosts& costs, DraftModel* draft_model,
+           const PredictionHead* head)
+      : model_(model), cache_(cache), costs_(costs), draft_model_(draft_model), head_(head) {}
 
   // Fills `step` with rows of `actives`, which are in order (see goes_before), and says in each of
   // them which rows are its own.
@@ -49,10 +51,14 @@ class Composer {
   bool runs_prompt_kernels(const Active& active) const;
   void plan_chunks(std::span<Active> actives, Room& room) const;
   void plan_prompts(std::span<Active> actives, Room& room) const;
+  void plan_images(std::span<Active> actives, Room& room) const;
+  const PlacedImage* image_from(const Active& active, uint32_t position) const;
+  const PlacedImage* image_at(const Active& active, uint32_t position) const;
   void plan_whole(std::span<Active> actives, Room& room) const;
   void plan(Active& active, uint32_t n_rows) const;
   void draft(std::span<Active> actives) const;
   bool may_speculate(const Active& active) const;
+  static void count_unused(Active& active, const Speculator::Choice& choice);
   void cut_refused(Active& active) const;
   uint32_t draft_forced(std::span<Active> actives) const;
   uint32_t most_drafted(const Active& active, uint32_t room) const;
@@ -67,6 +73,7 @@ class Composer {
   SequenceCache& cache_;
   const RowCosts& costs_;
   DraftModel* const draft_model_;
+  const PredictionHead* const head_;
 };
 
 // Positions that the sequence of a task comes to have at most: the last token is chosen, never run.

@@ -47,6 +47,7 @@ TaskRows rows_of(const GenerateRequest& request) {
   rows.shares_with = request.shares_with;
   rows.adapters = request.adapters;
   rows.window = request.window;
+  rows.images = request.images;
   rows.speculation = request.speculation;
   rows.keeps_positions = request.keeps_positions;
   return rows;

@@ -32,6 +32,7 @@ struct GenerateRequest {
   std::vector<AdapterShare> adapters = {};  // each once
   // Of a speech model: the window of audio, and what may follow in its text.
   std::shared_ptr<const SpeechWindow> window = {};
+  std::vector<PlacedImage> images = {};
   TranscriptionRules rules = {};            // without its lists, which are
   std::vector<uint32_t> banned = {};        // tokens that are never chosen
   std::vector<uint32_t> banned_first = {};  // nor as the first one

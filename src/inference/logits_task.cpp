@@ -11,7 +11,9 @@ TaskRows rows_of(LogitsRequest& request) {
   rows.generated = request.generated;
   rows.adapters = std::move(request.adapters);
   rows.window = std::move(request.window);
+  rows.images = std::move(request.images);
   rows.aligns = request.aligns;
+  rows.behind = request.behind;
   return rows;
 }
 

@@ -19,6 +19,9 @@ struct LogitsRequest {
   int32_t priority = 0;
   std::vector<AdapterShare> adapters = {};  // each once
   std::shared_ptr<const SpeechWindow> window = {};
+  // They are those of the prediction head, whose last row is in front of this token; kNone: the model's.
+  uint32_t behind = kNone;
+  std::vector<PlacedImage> images = {};
   bool aligns = false;  // not the logits are wanted, but where in the window the tokens are
 };
 

@@ -11,29 +11,26 @@
 //    can be computed, or leave a tensor unread silently (`refuse_unused_tensors`). A file that was
 //    cut meanwhile gets the blame for whatever fails (`blame_damage`).
 // 4. Where to change it. What a pass computes: core/forward.cpp. How much memory is planned:
-//    context_plan.cpp. What is written down of matmuls' inputs for quantising: fused_forwards.cpp.
+//    context_plan.cpp. How positions turn: model_rotations.cpp. What is written down of matmuls' inputs for quantising: fused_forwards.cpp.
 #include "inference/model.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <map>
 #include <set>
 
 #include "core/error.h"
-#include "core/key_rotation.h"
 #include "core/memory_left.h"
 #include "core/table.h"
+#include "inference/delta_kernels.h"
 #include "inference/fused_forwards.h"
 #include "inference/latent_weights.h"
+#include "inference/rope_factors.h"
+#include "inference/shards.h"
+#include "weight/gguf_images.h"
 
 namespace akunu {
 namespace {
-
-constexpr std::string_view kRopeFactors = "rope_factors.weight";
-// Of long-RoPE: which of them holds depends on the context.
-constexpr std::string_view kLongRopeFactors = "rope_factors_long.weight";
-constexpr std::string_view kShortRopeFactors = "rope_factors_short.weight";
 
 // Windows of speech, each with a text, for which there is a cache where nobody says how large it is.
 constexpr uint32_t kUsualWindows = 6;
@@ -82,31 +79,35 @@ void refuse_unused_tensors(const Weights& weights, const ArchDescriptor& arch,
                                   "without it, the model would be another one");
 }
 
-// Dynamic NTK: a longer context turns slow frequencies slower still, by a larger base.
-double stretched_theta(const LayerDescriptor& layer, uint32_t trained, uint32_t context) {
-  const double theta = static_cast<double>(layer.rope_theta);
-  const double factor = static_cast<double>(layer.rope_dynamic_factor);
-  if (factor == 1 || context <= trained || layer.rope_dim <= 2) return theta;
-  const double stretch = factor * context / trained - (factor - 1);
-  return theta * std::pow(stretch, layer.rope_dim / (layer.rope_dim - 2.0));
-}
-
 // Bindings are empty: good for sizes and names only.
 ForwardMemory memory_without_buffers(const ArchDescriptor& arch,
                                      const std::vector<GroupShape>& groups) {
   ForwardMemory memory;
   memory.layers = layers_without_memory(arch, groups);
-  memory.cross = cross_without_memory(groups);
   memory.states = states_without_memory(groups);
+  memory.cross = cross_without_memory(groups);
   memory.page_table_bases.assign(groups.size(), 0);
   return memory;
+}
+
+void refuse_without_head(const ModelSource& source) {
+  if (source.config.n_ahead > 0) return;
+  const uint32_t n = source.config.experts.n_layers_ahead;
+  throw UnsupportedModelError(
+      source.path + ": a prediction head was asked for, and the model has " +
+      (n > 1 ? std::to_string(n) + " of them; akunu runs one"
+             : "none that akunu knows: those of Qwen3.5 and Qwen3-Next, mtp.* or nextn.*") +
+      "; load it without");
 }
 
 }  // namespace
 
 std::unique_ptr<Model> Model::load(const std::string& path, std::shared_ptr<Device> device,
                                    const LoadOptions& options) {
-  return load(open_model(path), std::move(device), options);
+  ModelSource source = open_model(path, options.prediction_head);
+  if (options.prediction_head) refuse_without_head(source);
+  if (!options.mmproj.empty()) add_gguf_images(source, options.mmproj);
+  return load(source, std::move(device), options);
 }
 
 std::unique_ptr<Model> Model::load(const ModelSource& source, std::shared_ptr<Device> device,
@@ -146,7 +147,7 @@ Model::~Model() {
 }
 
 void Model::import(const ModelSource& source, const LoadOptions& options) {
-  const ModelSource readable = with_latent_floats(source);
+  ModelSource readable = with_joined_kernels(with_latent_floats(source));
   config_ = readable.config;
   if (options.gpu_memory && !device_->has_own_memory())
     throw ArgumentError("gpu_memory is for GPUs that have memory of their own; the device " +
@@ -154,6 +155,7 @@ void Model::import(const ModelSource& source, const LoadOptions& options) {
   WeightPlacement placement;
   blaming(source.path, [&] {
     arch_ = describe(config_);
+    if (device_->n_ranks() > 1) divide(readable, options);
     size_steps(options);
     if (device_->has_own_memory()) placement = place(readable, options);
   });
@@ -166,10 +168,28 @@ void Model::import(const ModelSource& source, const LoadOptions& options) {
   }
 }
 
+// What one of several devices computes takes the place of the whole model.
+void Model::divide(ModelSource& source, const LoadOptions& options) {
+  const uint32_t n_ranks = device_->n_ranks();
+  if (is_observed_ || !options.adapters.empty())
+    throw ArgumentError(
+        std::string(is_observed_ ? "a model that is observed" : "a model with adapters") +
+        " is computed by one GPU: gpus must be 1, got " + std::to_string(n_ranks));
+  if (arch_.images) {
+    arch_.images.reset();
+    std::erase_if(source.tensors, [](const SourceTensor& tensor) {
+      return std::string_view(tensor.name).starts_with("encoder.");
+    });
+    notes_.push_back("images are not read: models do that with gpus=1");
+  }
+  arch_ = share_of(arch_, n_ranks);
+  split_tensors(source, n_ranks);
+}
+
 // Decides, before any weight is loaded, which ones stay in the host's memory: those that do not fit on the device
 // beside scratch and the cache of a context.
 WeightPlacement Model::place(const ModelSource& source, const LoadOptions& options) {
-  const TensorMap tensors = outlines(source);
+  const TensorMap tensors = outlines(source, device_->n_ranks());
   const FusedForwards fused(arch_, tensors, std::vector<Binding>(arch_.layers.size()),
                             memory_without_buffers(arch_, groups_), *device_, is_observed_, {});
   const ContextNeeds needs =
@@ -179,7 +199,7 @@ WeightPlacement Model::place(const ModelSource& source, const LoadOptions& optio
   const uint64_t left = memory_left(options).memory.value_or(UINT64_MAX);
   const uint64_t besides = context_bytes(options, needs, context);
   const uint64_t room = left - std::min(left, besides + kKeptForWorkspaces);
-  WeightPlacement placement = place_weights(source.tensors, room);
+  WeightPlacement placement = place_weights(source.tensors, room, device_->n_ranks());
   kept_free_ = kKeptForWorkspaces + placement.staged_bytes;
   if (placement.in_host_memory.empty()) return placement;
   host_weight_bytes_ = placement.host_bytes;
@@ -270,95 +290,6 @@ void Model::note_threads() {
                    std::to_string(chip.processors) + ", or leave it out");
 }
 
-// One buffer for layers that rotate alike. write_frequencies fills them once the context is known.
-std::vector<Binding> Model::place_frequencies() {
-  std::map<std::tuple<uint32_t, float, float, float, bool>, Binding> made;
-  std::vector<Binding> bindings;
-  for (const LayerDescriptor& layer : arch_.layers) {
-    Binding& binding = made[{layer.rope_dim, layer.rope_theta, layer.rope_linear_factor,
-                             layer.rope_dynamic_factor, layer.rope_factors}];
-    if (!binding && layer.rope_style != RopeStyle::none) {
-      frequencies_.emplace_back(device_, layer.rope_dim / 2 * sizeof(float), "constants");
-      binding = frequencies_.back().binding();
-    }
-    bindings.push_back(binding);
-  }
-  return bindings;
-}
-
-// The tensor of factors that holds for this context, if the file has any: the one there is, or of two
-// the long one where the context goes beyond what the model was first trained on. It is chosen by the
-// context and not by a text's length: rows of texts of all lengths share steps and prefixes.
-std::optional<std::string_view> Model::rope_factors() {
-  const TensorMap& tensors = weights_->tensors();
-  const bool has_long = tensors.contains(kLongRopeFactors);
-  if (has_long != tensors.contains(kShortRopeFactors))
-    throw ModelFormatError(
-        "tensor " + weights_->name_in_file(has_long ? kLongRopeFactors : kShortRopeFactors) +
-        " is there, its twin for " + (has_long ? "short" : "long") + " contexts is not");
-  if (tensors.contains(kRopeFactors)) {
-    if (has_long)
-      throw ModelFormatError("tensor " + weights_->name_in_file(kRopeFactors) +
-                             " is there, and long and short ones besides");
-    return kRopeFactors;
-  }
-  if (!has_long) return std::nullopt;
-  const uint32_t original =
-      config_.rope_original_context != 0 ? config_.rope_original_context : config_.context_length;
-  if (context_ <= original) return kShortRopeFactors;
-  notes_.push_back("positions turn by the factors for contexts beyond " + std::to_string(original) +
-                   " (long-RoPE), in short texts too: context is " + std::to_string(context_));
-  return kLongRopeFactors;
-}
-
-// inverse_frequency[i] = theta^(-2i / rope_dim) / factor[i] / linear factor (Su et al., 2021; the
-// factors are Llama 3.1's, computed by whoever made the file, or long-RoPE's).
-void Model::write_frequencies() {
-  std::vector<float> factors;
-  const std::optional<std::string_view> name = rope_factors();
-  if (name) {
-    const Weight& found = weights_->tensors().find(*name)->second;
-    if (found.format != Format::f32 || found.rows != 1)
-      throw UnsupportedModelError("tensor " + weights_->name_in_file(*name) +
-                                  " is a matrix; akunu has a vector there");
-    factors.resize(found.k);
-    device_->read(found.planes[0], std::as_writable_bytes(std::span(factors)));
-  }
-  for (size_t n = 0; n < arch_.layers.size(); ++n) {  // layers that rotate alike share a buffer
-    const LayerDescriptor& layer = arch_.layers[n];
-    if (layer.rope_style == RopeStyle::none) continue;
-    const uint32_t n_pairs = layer.rope_dim / 2;
-    if (name && layer.rope_factors && factors.size() != n_pairs)
-      throw ModelFormatError("tensor " + weights_->name_in_file(*name) + " has " +
-                             std::to_string(factors.size()) + " factors; the rotary dimension " +
-                             std::to_string(layer.rope_dim) + " asks for " +
-                             std::to_string(n_pairs));
-    const double theta = stretched_theta(layer, config_.context_length, context_);
-    std::vector<float> inverse(n_pairs);
-    for (uint32_t i = 0; i < n_pairs; ++i) {
-      const double factor =
-          factors.empty() || !layer.rope_factors ? 1.0 : static_cast<double>(factors[i]);
-      if (!(factor > 0) || !std::isfinite(factor))
-        throw ModelFormatError("tensor " + weights_->name_in_file(*name) + " holds " +
-                               std::to_string(factor) + " at " + std::to_string(i) +
-                               "; factors must be positive");
-      inverse[i] = static_cast<float>(std::pow(theta, -2.0 * i / layer.rope_dim) / factor /
-                                      static_cast<double>(layer.rope_linear_factor));
-    }
-    device_->write(layer_frequencies_[n], std::as_bytes(std::span(inverse)));
-  }
-}
-
-std::vector<std::byte> Model::frequencies() const {
-  std::vector<std::byte> all;
-  for (const OwnedBuffer& each : frequencies_) {
-    const size_t n = all.size();
-    all.resize(n + each.get().size);
-    device_->read(each.binding(), std::span(all).subspan(n));
-  }
-  return all;
-}
-
 void Model::size_steps(const LoadOptions& options) {
   if (options.context && *options.context == 0)
     throw ArgumentError("context is 0; it must be at least 1 position");
@@ -371,6 +302,8 @@ void Model::size_steps(const LoadOptions& options) {
                           std::to_string(arch_.context_length) + " positions");
     max_prompt_rows_ = std::max(max_prompt_rows_, context);
   }
+  // An image's rows see each other: they are in one step.
+  if (arch_.images) max_prompt_rows_ = std::max(max_prompt_rows_, arch_.images->n_tokens());
 }
 
 ContextNeeds Model::context_needs(uint64_t scratch_bytes) const {
@@ -384,7 +317,7 @@ ContextNeeds Model::context_needs(uint64_t scratch_bytes) const {
   needs.fixed =
       scratch_bytes +
       uint64_t{max_rows()} * (sizeof(Row) + sizeof(Span) + sizeof(Status) + sizeof(uint32_t)) +
-      needs.masks + frames_bytes() + alignment_bytes();
+      needs.masks + frames_bytes() + alignment_bytes() + patches_bytes() + vectors_bytes();
   return needs;
 }
 
@@ -428,6 +361,15 @@ uint64_t Model::frames_bytes() const {
   return arch_.audio ? uint64_t{arch_.audio->n_frames()} * arch_.audio->n_mels * sizeof(float) : 0;
 }
 
+uint64_t Model::patches_bytes() const {
+  if (!arch_.images) return 0;
+  return uint64_t{arch_.images->n_patches()} * arch_.images->patch_numbers() * sizeof(float);
+}
+
+uint64_t Model::vectors_bytes() const {
+  return arch_.images ? uint64_t{max_step_rows()} * arch_.dim * sizeof(float) : 0;
+}
+
 void Model::allocate() {
   cache_ = std::make_unique<KvCache>(device_, arch_, groups_, n_pages_);
   sequences_ = std::make_unique<SequenceStore>(device_, max_texts(), context_, groups_);
@@ -437,6 +379,10 @@ void Model::allocate() {
   masks_ = OwnedBuffer(device_, max_head_rows() * mask_bytes(), "sequences");
   statuses_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(Status), "sequences");
   if (arch_.audio) frames_ = OwnedBuffer(device_, frames_bytes(), "scratch");
+  if (arch_.images) {
+    patches_ = OwnedBuffer(device_, patches_bytes(), "scratch");
+    vectors_ = OwnedBuffer(device_, vectors_bytes(), "scratch");
+  }
   if (alignment_width() > 0) alignment_ = OwnedBuffer(device_, alignment_bytes(), "scratch");
 }
 
@@ -446,18 +392,20 @@ void Model::compile() {
   // that samples for the generated rows, and one for the prompts.
   const uint32_t n_row_groups = (max_generated_rows() + kMaxFewRows - 1) / kMaxFewRows + 1;
   limits_ = {.max_rows = max_rows(),
-             // Records, options, logs, drafted tokens, masks and page tables.
-             .max_updates = max_texts() * (5 + n_groups),
-             .max_update_bytes =
-                 max_update_bytes(context_, groups_, max_texts(), max_head_rows() * mask_bytes()),
+             // Records, options, logs, drafted tokens, masks, an image's vectors and page tables.
+             .max_updates = max_texts() * (6 + n_groups),
+             .max_update_bytes = vectors_bytes() + max_update_bytes(context_, groups_, max_texts(),
+                                                                    max_head_rows() * mask_bytes()),
              .max_passes = 2 * n_row_groups + 2};
   device_->set_limits(limits_);
 
   ForwardMemory memory;
   memory.layers = cache_->layers();
-  memory.cross = cache_->cross();
   memory.states = cache_->states();
+  memory.cross = cache_->cross();
   memory.frames = frames_.binding();
+  memory.patches = patches_.binding();
+  memory.vectors = vectors_.binding();
   memory.alignment = alignment_.binding();
   memory.tokens = {sequences_->tokens(), 0};
   memory.log_stride = sequences_->log_stride();
@@ -492,11 +440,16 @@ void Model::compile() {
     ClassPrograms& programs = programs_[static_cast<size_t>(row_class)];
     programs.body = compile_nodes(from.body, row_class);
     programs.logits = compile_nodes(from.logits, row_class);
+    if (has_prediction_head()) {
+      programs.ahead = compile_nodes(from.ahead, row_class, true);
+      programs.ahead_logits = compile_nodes(from.ahead_logits, row_class, true);
+    }
     if (adapters_.targets().empty()) continue;
     const Forward& with = fused.adapted[static_cast<size_t>(row_class)];
-    // The head is not adapted.
-    adapted_programs_[static_cast<size_t>(row_class)] = {
-        .body = compile_nodes(with.body, row_class, true), .logits = programs.logits};
+    // The output is not adapted, and nor is a prediction head.
+    adapted_programs_[static_cast<size_t>(row_class)] = programs;
+    adapted_programs_[static_cast<size_t>(row_class)].body =
+        compile_nodes(with.body, row_class, true);
   }
   if (arch_.audio) {
     const Forward& many = fused.by_class[static_cast<size_t>(RowClass::many)];
@@ -505,11 +458,18 @@ void Model::compile() {
     encoded_ = scratch_->bindings()[many.encoded];
     if (!many.aligned.empty()) aligned_ = compile_nodes(many.aligned, RowClass::many, true);
   }
+  if (arch_.images) {
+    const Forward& many = fused.by_class[static_cast<size_t>(RowClass::many)];
+    encode_image_ = compile_nodes(many.encode_image, RowClass::many, true);
+    project_image_ = compile_nodes(many.project_image, RowClass::many, true);
+    image_vectors_ = scratch_->bindings()[many.image_vectors];
+  }
   const Forward& from = fused.by_class[static_cast<size_t>(RowClass::few)];
   if (arch_.embeds) return;  // an encoder chooses nothing
   compile_rotations(memory, step);
   choose_scored_ = compile_nodes(from.choose_scored, RowClass::few);
   choose_ = compile_nodes(from.choose, RowClass::few);
+  if (has_prediction_head()) choose_ahead_ = compile_nodes(from.ahead_choose, RowClass::few);
   if (!is_observed_) return;
   for (const ObservedPart& part : fused.observed) {
     Observation each{.program = compile_nodes(part.nodes, RowClass::many),
@@ -521,52 +481,6 @@ void Model::compile() {
                      .n_chosen = part.stack.n_chosen};
     if (part.routes != kNoValue) each.routes = scratch_->bindings()[part.routes];
     observations_.push_back(std::move(each));
-  }
-}
-
-// What positions do to keys must be a rotation, and only to keys: not so where
-// they have a vector, and where a text's cache is a state or belongs to audio.
-// Rows of a convolution would have inputs before them that are not theirs.
-void Model::compile_rotations(const ForwardMemory& memory, const StepMemory& step) {
-  const auto must_read = [](const GroupShape& group) {
-    return group.has_states() || std::holds_alternative<InputCache>(group.kind);
-  };
-  if (arch_.audio || weights_->tensors().contains("position_embedding.weight") ||
-      std::ranges::any_of(groups_, must_read))
-    return;
-  for (const OwnedBuffer& frequencies : frequencies_)
-    turns_.emplace_back(device_, 2 * frequencies.get().size, "constants");
-  std::vector<Binding> turns(arch_.layers.size());
-  for (size_t i = 0; i < turns.size(); ++i)
-    for (size_t j = 0; j < frequencies_.size(); ++j)
-      if (layer_frequencies_[i].buffer.handle == frequencies_[j].get().handle)
-        turns[i] = turns_[j].binding();
-  std::vector<Program> programs;
-  for (uint32_t group = 0; group < groups_.size(); ++group) {
-    Values values;
-    const auto nodes = rotation_nodes(arch_, memory, group, turns, *device_, values);
-    if (!nodes) return turns_.clear();
-    programs.emplace_back();
-    if (nodes->empty()) continue;
-    compiled_.push_back(device_->compile(
-        build_table(*nodes, values, ScratchBindings(values.size()), *device_, RowClass::many),
-        step));
-    programs.back() = compiled_.back();
-  }
-  rotations_ = std::move(programs);
-}
-
-void Model::write_turns(double positions) {
-  for (size_t i = 0; i < turns_.size(); ++i) {
-    std::vector<float> frequencies(frequencies_[i].get().size / sizeof(float));
-    device_->read(frequencies_[i].binding(), std::as_writable_bytes(std::span(frequencies)));
-    std::vector<float> turn;
-    for (const float frequency : frequencies) {
-      const double angle = positions * static_cast<double>(frequency);
-      turn.push_back(static_cast<float>(std::cos(angle)));
-      turn.push_back(static_cast<float>(std::sin(angle)));
-    }
-    device_->write(turns_[i].binding(), std::as_bytes(std::span(turn)));
   }
 }
 

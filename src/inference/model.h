@@ -25,6 +25,8 @@ namespace akunu {
 struct ClassPrograms {
   Program body;
   Program logits;
+  Program ahead;  // of a prediction head, over the same rows, once the tokens behind them are known
+  Program ahead_logits;
 };
 
 // A part of the pass of a prompt, unfused, that ends where the input of a matmul is complete.
@@ -75,6 +77,16 @@ class Model {
   Program encode() const { return encode_; }
   Binding frames() const { return frames_.binding(); }
   Binding encoded() const { return encoded_; }
+  // Of a model that reads images: the passes over patches, and of those that make vectors of them, a head row
+  // for each; what the first one reads, float32 [patches, numbers]; what comes out, float32 [head rows, dim];
+  // and where rows of a step read such vectors.
+  Program encode_image() const { return encode_image_; }
+  Program project_image() const { return project_image_; }
+  Binding patches() const { return patches_.binding(); }
+  Binding image_vectors() const { return image_vectors_; }
+  Binding vectors(uint32_t row) const {
+    return vectors_.binding(uint64_t{row} * arch_.dim * sizeof(float));
+  }
   // The body of prompts that also writes cross-attention's weights of rows with a head row, if the model
   // names alignment heads; and those weights, float32 [max_head_rows, alignment_width].
   Program aligned() const { return aligned_; }
@@ -84,7 +96,9 @@ class Model {
   }
   Program choose() const { return choose_; }
   Program choose_scored() const { return choose_scored_; }  // of rows of which some are scored
-  Binding logits() const { return logits_; }                // float32 [max_head_rows, output_width]
+  Program choose_ahead() const { return choose_ahead_; }    // of a prediction head's logits
+  bool has_prediction_head() const { return arch_.n_ahead > 0; }
+  Binding logits() const { return logits_; }  // float32 [max_head_rows, output_width]
   // Numbers of a row that comes out: logits, or an encoder's vector.
   uint32_t output_width() const { return akunu::output_width(arch_, weights_->tensors()); }
   // Whether what comes out are scores of a classifier.
@@ -107,10 +121,11 @@ class Model {
   uint32_t max_rows() const {
     return std::max(max_scratch_rows(), arch_.audio ? arch_.audio->n_frames() : 0);
   }
+  uint32_t max_step_rows() const { return max_generated_rows() + max_prompt_rows_; }
   // The values of a window's frames say themselves that they need more.
   uint32_t max_scratch_rows() const {
-    return std::max(max_generated_rows() + max_prompt_rows_,
-                    arch_.audio ? arch_.audio->n_positions : 0);
+    return std::max({max_step_rows(), arch_.audio ? arch_.audio->n_positions : 0,
+                     arch_.images ? arch_.images->n_patches() : 0});
   }
   uint32_t max_head_rows() const {
     return max_texts() + (arch_.embeds ? max_prompt_rows_ : device_->chip().max_head_rows);
@@ -169,6 +184,7 @@ class Model {
 
   void size_steps(const LoadOptions& options);
   void import(const ModelSource& source, const LoadOptions& options);
+  void divide(ModelSource& source, const LoadOptions& options);
   WeightPlacement place(const ModelSource& source, const LoadOptions& options);
   MemoryLeft memory_left(const LoadOptions& options) const;
   ContextNeeds context_needs(uint64_t scratch_bytes) const;
@@ -178,6 +194,8 @@ class Model {
   void plan(const LoadOptions& options);
   void find_alignment_heads(const LoadOptions& options);
   uint64_t frames_bytes() const;
+  uint64_t patches_bytes() const;
+  uint64_t vectors_bytes() const;
   uint64_t alignment_bytes() const {
     return uint64_t{max_head_rows()} * alignment_width() * sizeof(float);
   }
@@ -211,15 +229,16 @@ class Model {
   std::unique_ptr<KvCache> cache_;
   std::unique_ptr<SequenceStore> sequences_;
   std::unique_ptr<Scratch> scratch_;
-  OwnedBuffer picked_, masks_, rows_, spans_, statuses_, frames_, alignment_;
+  OwnedBuffer picked_, masks_, rows_, spans_, statuses_, frames_, alignment_, patches_, vectors_;
   SubmissionLimits limits_;
   bool is_observed_ = false;
   std::vector<Observation> observations_;
   std::array<ClassPrograms, 3> programs_ = {}, adapted_programs_ = {};
   std::array<std::vector<std::string>, 3> labels_;
-  Program choose_, choose_scored_, first_convolution_, encode_, aligned_;
+  Program choose_, choose_scored_, choose_ahead_, first_convolution_, encode_, aligned_;
+  Program encode_image_, project_image_;
   std::vector<Program> compiled_;
-  Binding logits_, encoded_;
+  Binding logits_, encoded_, image_vectors_;
 };
 
 }  // namespace akunu

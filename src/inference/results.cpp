@@ -9,9 +9,10 @@
 
 namespace akunu {
 
-Results::Results(Model& model, SequenceCache& cache, uint32_t most_steps)
+Results::Results(Model& model, SequenceCache& cache, uint32_t most_steps, PredictionHead* head)
     : model_(model),
       cache_(cache),
+      head_(head),
       tokens_(std::max(most_steps, kMaxFewRows)),
       logprobs_(kLogprobPlaces) {}
 
@@ -53,7 +54,7 @@ Results::State Results::take_good(Active& active, const Step& step, uint32_t n_s
   if (!active.is_generating) cache_.done(active.sequence, first + active.n_rows);
   // A later request with the same prompt can continue from here.
   if (sequence.n_done == sequence.n_prompt) static_cast<void>(cache_.checkpoint(active.sequence));
-  if (active.wants_logits) {
+  if (active.wants_logits && task.rows().behind == kNone) {
     // A whole text has its outputs from the first one on, others have one for every row.
     const uint32_t n_before = task.rows().whole ? task.rows().first_output : 0;
     const uint64_t row = step.head_row(active.first_row + n_before);
@@ -68,6 +69,7 @@ Results::State Results::take_good(Active& active, const Step& step, uint32_t n_s
   task.set_given_done(sequence.n_done);
   if (active.chooses) return take_chain(active, n_steps);
   if (task.rows().max_chosen > 0 || sequence.n_done < task.n_given()) return State::goes_on;
+  if (task.rows().behind != kNone) return State::is_over;  // whose outputs come behind the step
   task.take_positions(cache_, active.sequence);
   task.finish(FinishReason::length);
   return State::is_over;
@@ -121,7 +123,10 @@ Results::State Results::take_drafted(Active& active, std::span<const Status> sta
   if (active.speculator != nullptr && !active.is_forced) {
     const auto n_drafted = static_cast<uint32_t>(active.drafted.size());
     active.speculator->checked(n_drafted, n);
-    if (active.speculator->was_of_model()) active.draft->checked(n_drafted, n);
+    if (active.speculator->was_of_model() && active.draft != nullptr)
+      active.draft->checked(n_drafted, n);
+    else if (active.speculator->was_of_model())
+      head_->checked(n_drafted, n);
     active.task->count_drafted(n_drafted, n);
     n_drafted_ += n_drafted;
     n_held_ += n;

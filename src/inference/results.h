@@ -7,6 +7,7 @@
 #include "cache/sequence_cache.h"
 #include "inference/active.h"
 #include "inference/model.h"
+#include "inference/prediction_head.h"
 #include "inference/step.h"
 
 namespace akunu {
@@ -14,7 +15,8 @@ namespace akunu {
 class Results {
  public:
   // `most_steps`: that a submission has.
-  Results(Model& model, SequenceCache& cache, uint32_t most_steps);
+  // `head`: of the model, null where there is none.
+  Results(Model& model, SequenceCache& cache, uint32_t most_steps, PredictionHead* head);
 
   enum class State : uint8_t { goes_on, is_over, is_bad };
   // After a submission of so many steps: hands over what the task wanted of them and counts the
@@ -41,6 +43,7 @@ class Results {
 
   Model& model_;
   SequenceCache& cache_;
+  PredictionHead* const head_;
   std::vector<uint32_t> tokens_;
   std::vector<TokenLogprobs> logprobs_;
   uint64_t n_drafted_ = 0, n_held_ = 0;

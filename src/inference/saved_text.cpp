@@ -11,9 +11,12 @@
 namespace akunu {
 
 std::vector<GroupShape> Scheduler::saved_groups() const {
+  if (const uint32_t n_ranks = model_.device().n_ranks(); n_ranks > 1)
+    throw UnsupportedModelError("texts of a model that is computed by " + std::to_string(n_ranks) +
+                                " GPUs cannot be saved: each has the keys and values of its heads");
   std::vector<GroupShape> groups;
   for (const CacheGroup& group : model_.cache().groups()) {
-    if (group.shape.has_states() || group.shape.is_cross())
+    if (group.shape.is_cross())
       throw UnsupportedModelError("texts of this model cannot be saved: a part of its cache is '" +
                                   name_of(group.shape.kind) + "', and belongs to one text alone");
     groups.push_back(group.shape);
@@ -48,10 +51,11 @@ std::shared_ptr<RestoringTask> Scheduler::restore(std::vector<uint32_t> tokens,
                         " cache groups; this model has " + std::to_string(groups.size()));
   const std::vector<uint32_t> least = first_entries_to_save(groups, n);
   for (size_t group = 0; group < groups.size(); ++group)
-    if (saved.first_entries[group] < least[group] || saved.first_entries[group] > pages_for(n))
+    if (const uint32_t most = saved_entries(groups[group], n);
+        saved.first_entries[group] < least[group] || saved.first_entries[group] > most)
       throw ArgumentError("saved pages of group " + std::to_string(group) + " begin at entry " +
                           std::to_string(saved.first_entries[group]) + "; possible are " +
-                          std::to_string(least[group]) + " to " + std::to_string(pages_for(n)));
+                          std::to_string(least[group]) + " to " + std::to_string(most));
   if (const uint64_t bytes = saved_bytes(groups, saved.first_entries, n);
       saved.bytes.size() != bytes)
     throw ArgumentError("saved positions have " + std::to_string(saved.bytes.size()) +

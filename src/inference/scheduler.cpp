@@ -53,12 +53,14 @@ Scheduler::Scheduler(Model& model, const SchedulerOptions& options, Model* draft
       queue_(options.most_waiting),
       masks_(model.mask_bytes() / sizeof(uint32_t), options.mask_time, [this] { queue_.wake(); }),
       occupancy_(model.cache().groups().size()),
-      cache_(model.cache(), model.sequences(), model.max_rows_in_flight(), prefix_cache_),
+      cache_(model.cache(), model.sequences(), model.max_rows_in_flight(), prefix_cache_,
+             model.has_prediction_head()),
       draft_model_(draft_model != nullptr
                        ? std::make_unique<DraftModel>(*draft_model, model, prefix_cache_)
                        : nullptr),
-      composer_(model, cache_, costs_, draft_model_.get()),
-      results_(model, cache_, chain_steps_),
+      head_(model.has_prediction_head() ? std::make_unique<PredictionHead>(model) : nullptr),
+      composer_(model, cache_, costs_, draft_model_.get(), head_.get()),
+      results_(model, cache_, chain_steps_, head_.get()),
       step_(model) {
   statuses_.reserve(model.max_rows());
   active_.reserve(model.max_texts());
@@ -91,11 +93,12 @@ void Scheduler::check(const std::vector<uint32_t>& tokens, bool encodes) const {
   check_process();
   model_.check_files();
   if (encodes != model_.arch().embeds)
-    throw UnsupportedModelError(
-        encodes
-            ? model_.config().architecture + " was not loaded as an encoder: it generates text"
-            : model_.config().architecture +
-                  " is an encoder: it embeds text, and has neither logits nor tokens to choose");
+    throw UnsupportedModelError(encodes ? model_.config().architecture +
+                                              " was not loaded as an encoder: it generates text"
+                                        : model_.config().architecture +
+                                              " is an encoder: it embeds text (`akunu embed`, "
+                                              "Model.embed), and has neither logits "
+                                              "nor tokens to choose");
   if (tokens.empty()) throw ArgumentError("the prompt has no tokens");
   const uint32_t vocab_size = model_.arch().vocab_size;
   for (size_t i = 0; i < tokens.size(); ++i)
@@ -104,7 +107,8 @@ void Scheduler::check(const std::vector<uint32_t>& tokens, bool encodes) const {
                           " is outside the vocabulary of " + std::to_string(vocab_size));
   if (tokens.size() > model_.context())
     throw ContextOverflowError("the prompt has " + std::to_string(tokens.size()) +
-                               " tokens, the context holds " + std::to_string(model_.context()));
+                               " tokens, the context holds " + std::to_string(model_.context()) +
+                               "; make it shorter, or load the model with a longer context");
 }
 
 uint32_t Scheduler::most_tokens(size_t prompt_tokens) const {
@@ -123,6 +127,13 @@ std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
                             std::to_string(model_.arch().vocab_size));
   if (request.rules.n_before > request.prompt.size())
     throw ArgumentError("a text begins behind its prompt's end");
+  if (!request.images.empty()) {
+    place_images(model_.arch(), request.images, request.prompt);
+    if (request.prompt_logprobs != kNone)
+      throw ArgumentError("logprobs of the tokens of a prompt with images are not possible");
+    if (request.keeps_positions || request.goes_on_from)
+      throw ArgumentError("a text with images ends where the context is full");
+  }
   request.adapters = model_.adapters().in_order(std::move(request.adapters));
   constexpr size_t kWordsPerBias = sizeof(TokenBias) / sizeof(uint32_t);
   if (!count_breakers(request.dry_breakers)) throw ArgumentError("dry_breakers is no such list");
@@ -182,7 +193,24 @@ std::shared_ptr<LogitsTask> Scheduler::logits(LogitsRequest request) {
   if (request.first >= request.tokens.size())
     throw ArgumentError("logits from token " + std::to_string(request.first) + " on of " +
                         std::to_string(request.tokens.size()));
+  if (request.behind != kNone && !model_.has_prediction_head())
+    throw UnsupportedModelError("the model was loaded without a prediction head");
+  if (request.behind != kNone && request.behind >= model_.arch().vocab_size)
+    throw ArgumentError("token " + std::to_string(request.behind) + " is outside the vocabulary");
   const ChipConfig& chip = model_.device().chip();
+  if (!request.images.empty()) {
+    place_images(model_.arch(), request.images, request.tokens);
+    const uint32_t n_tokens = model_.arch().images->n_tokens();
+    if (!request.chunks.empty()) throw ArgumentError("a text with images takes no chunks");
+    for (const PlacedImage& each : request.images)
+      if (request.first > each.first && request.first < each.first + n_tokens)
+        throw ArgumentError("logits from token " + std::to_string(request.first) +
+                            " on, which is within an image");
+    if (n_tokens > chip.max_head_rows && request.first < request.images.back().first + n_tokens)
+      throw ArgumentError(
+          "logits of an image's own tokens are too many at once; ask for those "
+          "behind the last image");
+  }
   const uint32_t most =
       request.generated ? kMaxFewRows : std::min(chip.max_head_rows, chip.max_prompt_rows);
   size_t sum = 0;
@@ -239,7 +267,7 @@ void Scheduler::run() {
     try {
       if (is_reading() && (queue_.has_news() || model_.device().is_used_by_others()))
         step_back(active_.begin());
-      const bool is_quiet = active_.empty() && !queue_.has_news();
+      const bool is_quiet = active_.empty() && !queue_.has_news() && !has_states_to_store();
       if (!ahead_ || is_disturbed()) {
         // A text that joins, leaves or is cut changes rows and pages: the submission in flight must be
         // over before that.
@@ -267,10 +295,11 @@ void Scheduler::run() {
 
 std::chrono::milliseconds Scheduler::patience() const {
   if (!active_.empty()) return std::chrono::milliseconds(0);
-  if (cache_.has_unread()) return kPause;
+  const bool has_unread = cache_.has_unread();
+  if (has_unread && !has_states_to_store()) return kPause;
   if (disk() == nullptr) return kWithoutLimit;
   if (cache_.has_unstored() && disk()->takes_more()) return std::chrono::milliseconds(0);
-  return disk()->is_busy() ? kBetweenLooksAtDisk : kWithoutLimit;
+  return has_unread || disk()->is_busy() ? kBetweenLooksAtDisk : kWithoutLimit;
 }
 
 bool Scheduler::is_reading() const {
@@ -311,6 +340,11 @@ void Scheduler::let_in() {
   for (const Active& active : active_)
     if (const auto& window = active.task->rows().window; window && cache_.is_to_fill(window->id))
       encode_window(model_, cache_, *window, active.sequence);
+  for (const Active& active : active_)
+    for (const auto& [first, image] : active.task->rows().images)
+      if (image->vectors.empty() &&
+          model_.sequences()[active.sequence].n_done < first + model_.arch().images->n_tokens())
+        read_image(model_, *image);
 }
 
 void Scheduler::fail_everything(const std::exception_ptr& error) {
@@ -383,7 +417,8 @@ void Scheduler::run_step() {
   finish(submitted);
   if (is_alone && !ahead_ && !submitted.logits)
     costs_.took(n_generated,
-                std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() /
+                (std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() -
+                 head_seconds_) /
                     submitted.steps);
   if (active_.empty() && ahead_) finish(*std::exchange(ahead_, std::nullopt));
 }
@@ -401,6 +436,8 @@ Scheduler::Submitted Scheduler::submit() {
   submitted.is_chain = !is_masked && std::ranges::all_of(active_, [](const Active& active) {
     return active.is_generating && !active.waits && active.drafted.empty();
   });
+  // Behind each step the head runs over its rows.
+  submitted.is_chain = submitted.is_chain && !uses_head();
   submitted.steps = submitted.is_chain && queue_.empty() ? chain_steps_ : 1;
   // What was chosen where a constraint begins to rule is chosen again, by all rows but the first.
   if (has_constraint() && cache_.most_again() < submitted.steps)
@@ -439,10 +476,12 @@ Scheduler::Submitted Scheduler::submit_beside_masks() {
 bool Scheduler::may_draft() const {
   return std::ranges::any_of(active_, [&](const Active& active) {
     return active.speculator != nullptr &&
-           (active.draft != nullptr || active.speculator->has_draft()) &&
+           (active.draft != nullptr || active.uses_head || active.speculator->has_draft()) &&
            composer_.is_generating(active);
   });
 }
+
+bool Scheduler::uses_head() const { return std::ranges::any_of(active_, &Active::uses_head); }
 
 bool Scheduler::has_constraint() const {
   return std::ranges::any_of(active_,
@@ -476,17 +515,21 @@ void Scheduler::finish(const Submitted& submitted) {
   Outcome outcome = await(model_, submitted.ticket);
   if (submitted.logits && !statuses_.empty()) outcome.statuses = join(statuses_, outcome.statuses);
   room_changed_ |= !submitted.is_chain;  // a prompt went on: a task may wait for this prefix
-  std::erase_if(active_, [&](Active& active) {
-    switch (results_.take(active, step_, submitted.steps, outcome.statuses)) {
-      case Results::State::goes_on:
-        return false;
-      case Results::State::is_over:
-        cache_.end(active.sequence, kNone);
-        break;
-      case Results::State::is_bad:  // its pages may hold anything, from an unknown position on
-        cache_.discard(active.sequence);
-        break;
-    }
+  for (Active& active : active_) {
+    const Results::State state = results_.take(active, step_, submitted.steps, outcome.statuses);
+    active.is_over = state == Results::State::is_over;
+    active.is_bad = state == Results::State::is_bad;
+  }
+  // Before sequences end, whose pages later texts may share.
+  // A chain's rows go on as they lie on the device, and none of them wants the head.
+  head_seconds_ = head_ != nullptr && !submitted.is_chain ? head_->run(active_, step_) : 0;
+  std::erase_if(active_, [&](const Active& active) {
+    if (active.is_over)
+      cache_.end(active.sequence, kNone);
+    else if (active.is_bad)  // its pages may hold anything, from an unknown position on
+      cache_.discard(active.sequence);
+    else
+      return false;
     recompose_ = room_changed_ = true;
     return true;
   });

@@ -32,6 +32,7 @@
 #include "inference/masks.h"
 #include "inference/model.h"
 #include "inference/occupancy.h"
+#include "inference/prediction_head.h"
 #include "inference/queue.h"
 #include "inference/results.h"
 #include "inference/saved_text.h"
@@ -66,13 +67,17 @@ class Scheduler {
   // `most_tokens`.
   std::shared_ptr<Generation> generate(GenerateRequest request,
                                        std::unique_ptr<Constraint> constraint = nullptr);
+  // An image for such requests, of the numbers of its patches.
+  std::shared_ptr<Image> image(std::span<const float> patches) {
+    return images_.take(model_.arch(), patches);
+  }
   std::shared_ptr<LogitsTask> logits(LogitsRequest request);
   // Of an encoder; the others are not.
   std::shared_ptr<LogitsTask> encode(EncodeRequest request);
   // Keys and values of all of these tokens, which are read as a prompt where the cache lacks them; and
   // back, for later texts that begin with these tokens: `n_cached` of the task says for how many
-  // positions there was room. Throws as `generate`, and UnsupportedModelError for a model with states or
-  // an encoder.
+  // positions there was room. Throws as `generate`, and UnsupportedModelError for a model with an
+  // encoder.
   std::shared_ptr<SavingTask> save(std::vector<uint32_t> tokens);
   std::shared_ptr<RestoringTask> restore(std::vector<uint32_t> tokens, SavedPositions saved);
   // scheduler_disk.cpp
@@ -139,6 +144,7 @@ class Scheduler {
   bool waits_for_disk(const std::shared_ptr<Task>& task, const Beginning& beginning);
   const RunsOnDisk* fetched_for(const std::shared_ptr<Task>& task) const;
   void look_at_disk();
+  bool has_states_to_store() const;
   void store_pages();
   void store_rest();
   bool is_disturbed() const;  // somebody comes, leaves or is cut
@@ -158,11 +164,13 @@ class Scheduler {
   Submitted submit_beside_masks();
   bool has_constraint() const;
   bool may_draft() const;
+  bool uses_head() const;
   bool can_go_ahead(const Submitted& submitted) const;
   void finish(const Submitted& submitted);
   void fail_everything(const std::exception_ptr& error);
 
   Model& model_;
+  Images images_;
   const bool prefix_cache_;
   const HomeProcess home_;
   const uint32_t chain_steps_;
@@ -179,9 +187,11 @@ class Scheduler {
   // Everything below belongs to the scheduler's thread.
   SequenceCache cache_;
   std::unique_ptr<DraftModel> draft_model_;
-  std::vector<Active> active_;      // in order; see goes_before
+  std::unique_ptr<PredictionHead> head_;  // of the model, where it has one
+  std::vector<Active> active_;            // in order; see goes_before
   std::optional<Submitted> ahead_;  // submitted before the one that is being waited for has ended
   RowCosts costs_;
+  double head_seconds_ = 0;  // of the prediction head, behind the step that was taken last
   const Composer composer_;
   Results results_;
   Step step_;

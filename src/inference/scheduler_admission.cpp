@@ -62,12 +62,25 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
   const auto place = std::ranges::find_if(
       active_, [&](const Active& other) { return goes_before(*task, *other.task); });
   Active active{.task = task, .sequence = *sequence};
+  if (!rows.images.empty()) {
+    active.whole_log = tokens;
+    std::ranges::replace_if(active.whole_log, is_of_image, model_.arch().images->is.token);
+  }
   if (rows.speculation != kSpeculationOff)
     active.speculator =
-        std::make_unique<Speculator>(tokens, rows.speculation, most_positions(*task) + 1);
-  if (active.speculator != nullptr && draft_model_ != nullptr && rows.window == nullptr) {
+        std::make_unique<Speculator>(rows.images.empty() ? tokens : active.whole_log,
+                                     rows.speculation, most_positions(*task) + 1);
+  if (active.speculator != nullptr && draft_model_ != nullptr && rows.window == nullptr &&
+      rows.images.empty()) {
     active.draft = draft_model_->begin(*task, tokens);
     active.speculator->begin_model(draft_model_->held());
+  }
+  // Where the text has masks, one row less may run again.
+  const bool has_masks = task->masks() != nullptr;
+  if (active.speculator != nullptr && head_ != nullptr && active.draft == nullptr &&
+      cache_.most_again() > has_masks) {
+    active.uses_head = true;
+    active.speculator->begin_model(head_->held());
   }
   active_.insert(place, std::move(active));
   recompose_ = true;

@@ -3,8 +3,9 @@
 // 1. What it does. A task whose prompt the disk has for longer than the cache waits, and lets others pass,
 //    until that is read (`waits_for_disk`); then it begins with it. Texts that ended are handed to the disk
 //    some pages between two steps (`store_pages`), as fast as it writes them.
-// 2. What bounds it. Of a step, the copy of some megabytes; of a task that waits, the disk. One is read for at a
-//    time: who has the same prompt finds it in the cache when its turn comes.
+// 2. What bounds it. Between two steps, the copy of some megabytes, or of one text's states. A task that waits is
+//    bounded by the disk. The disk reads for one task at a time; another one with the same prompt finds it in the
+//    cache when its turn comes.
 #include <bit>
 
 #include "core/error.h"
@@ -13,7 +14,7 @@
 namespace akunu {
 namespace {
 
-// Bytes between two steps, some milliseconds; a page that is larger goes alone.
+// Bytes between two steps, some milliseconds; a page or a text's states that are larger go alone.
 constexpr uint64_t kMostCopied = 16 << 20;
 // What a model that is closed still hands to the disk; more would keep its process from ending.
 constexpr std::chrono::seconds kMostAtTheEnd{5};
@@ -30,6 +31,11 @@ void Scheduler::keep_on_disk(std::filesystem::path folder, uint64_t most_bytes,
     throw ArgumentError(
         "the cache keeps nothing of earlier texts, so there is nothing to keep in " +
         folder.string());
+  // Runs are named by the tokens up to their ends.
+  if (head_ != nullptr)
+    throw UnsupportedModelError(
+        "its prediction head keeps of a token what depends on the next one, too; load the model "
+        "without prediction_head to keep prefixes there");
   std::vector<GroupShape> groups = saved_groups();
   if (groups.size() > 64)
     throw UnsupportedModelError("this model has " + std::to_string(groups.size()) +
@@ -62,8 +68,11 @@ std::vector<uint32_t> Scheduler::words_of(const PrefixKey& key) const {
 bool Scheduler::waits_for_disk(const std::shared_ptr<Task>& task, const Beginning& beginning) {
   if (disk() == nullptr || beginning.key.window != 0 || !task->rows().has_output()) return false;
   if (fetch_ && fetch_->task.lock() == task) return !fetch_->runs;
-  const uint32_t most = std::min({beginning.most_reused, beginning.n_prompt,
-                                  static_cast<uint32_t>(beginning.tokens.size()) - 1});
+  uint32_t most = std::min({beginning.most_reused, beginning.n_prompt,
+                            static_cast<uint32_t>(beginning.tokens.size()) - 1});
+  // Images are numbered by each process: what the disk has of one with this number may be of another image.
+  if (const auto& images = task->rows().images; !images.empty())
+    most = std::min(most, images.front().first);
   if (most < kLeastOnDisk) return false;
   const uint32_t n_there = cache_.n_there(beginning);
   if (n_there + kLeastOnDisk > most) return false;
@@ -89,11 +98,20 @@ void Scheduler::look_at_disk() {
   if (!fetch_->runs && !disk()->is_fetching()) {
     fetch_->runs = disk()->take_fetched();
     room_changed_ = true;
+    // A run that could not be read is forgotten; the next search may find a shorter prefix.
+    if (fetch_->runs && fetch_->runs->n_positions == 0) return fetch_.reset();
   }
   const std::shared_ptr<Task> task = fetch_->task.lock();
   if (!fetch_->runs || (task && !task->is_cancelled() && !task->is_over())) return;
   fetch_.reset();
   room_changed_ = true;
+}
+
+// Reading a reply overwrites the states at the end of its prompt. So they are stored first, however far the disk is
+// behind; after a failed write nothing waits for it.
+bool Scheduler::has_states_to_store() const {
+  return disk() != nullptr && disk()->keeps_states() && cache_.has_unstored() &&
+         (disk()->takes_more() || disk()->is_busy());
 }
 
 // Hands pages of texts that ended to the disk, as far as it can take them.
@@ -103,15 +121,23 @@ void Scheduler::store_pages() {
   while (n_copied < kMostCopied && cache_.has_unstored() && disk()->takes_more()) {
     const Sequence& sequence = *cache_.unstored();
     const uint32_t n = std::min({sequence.n_done, sequence.n_prompt, sequence.n_exact});
+    const std::span tokens = std::span(sequence.tokens).first(n);
     std::optional<MissingRun> missing;
-    if (sequence.key.window == 0)
-      missing = disk()->missing(words_of(sequence.key), std::span(sequence.tokens).first(n),
-                                sequence.unread.empty());
+    if (sequence.key.window == 0) {
+      const std::vector<uint32_t> key = words_of(sequence.key);
+      // With states the last page is stored although the text goes on: reading the reply overwrites the states at the
+      // end of its prompt.
+      missing = disk()->missing(key, tokens, sequence.unread.empty() || disk()->keeps_states());
+      if (!missing && disk()->keeps_states())
+        missing = disk()->missing_state(key, tokens, cache_.places_of_states(sequence, n));
+    }
     if (!missing) {
       cache_.set_stored(sequence.id);
       continue;
     }
-    RunPages pages = cache_.copy_page(sequence, missing->entry, missing->run.n_positions());
+    RunPages pages = missing->run.is_state
+                         ? cache_.copy_states(sequence, missing->end())
+                         : cache_.copy_page(sequence, missing->entry, missing->run.n_positions());
     n_copied += pages.bytes.size();
     disk()->write(std::move(*missing), std::move(pages));
   }

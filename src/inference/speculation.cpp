@@ -136,8 +136,8 @@ Speculator::Choice Speculator::choose(const RowCosts& costs, uint32_t n_rows, do
   Choice best;
   cost_ = 0;
   if (wish_ != kSpeculationAuto) {
-    best.n_drafted = std::min(most, wish_);
     best.is_of_model = offer != nullptr && held_by_model_ >= held;
+    best.n_drafted = std::min({most, wish_, best.is_of_model ? offer->most : kMostDrafted});
     double chance = 1;
     for (uint32_t i = 0; i < best.n_drafted; ++i)
       best.n_expected += chance *= best.is_of_model ? held_by_model_ : held;
@@ -156,8 +156,9 @@ Speculator::Choice Speculator::choose(const RowCosts& costs, uint32_t n_rows, do
     best = best_draft(costs, n_rows, n_expected, most, held, budget_, rate, cost_,
                       [](uint32_t) { return 0.0; });
   if (offer != nullptr) {
-    const Choice of_model = best_draft(costs, n_rows, n_expected, most, held_by_model_, budget_,
-                                       rate, cost_, [&](uint32_t n) { return offer->seconds[n]; });
+    const Choice of_model =
+        best_draft(costs, n_rows, n_expected, std::min(most, offer->most), held_by_model_, budget_,
+                   rate, cost_, [&](uint32_t n) { return offer->seconds[n]; });
     if (of_model.n_drafted > 0) {
       best = of_model;
       best.is_of_model = true;

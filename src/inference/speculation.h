@@ -40,6 +40,7 @@ constexpr double kHeldByModel = 0.7;
 // of them with what the model has yet to read.
 struct ModelOffer {
   std::array<double, kMostDrafted + 1> seconds = {};
+  uint32_t most = kMostDrafted;  // that it has
 };
 
 class Speculator {

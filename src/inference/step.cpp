@@ -40,6 +40,7 @@ void Step::clear() {
   n_generated_ = n_head_rows_ = 0;
   n_generated_choosing_ = n_prompt_choosing_ = 0;
   has_scored_ = false;
+  n_ahead_ = 0;
 }
 
 void Step::update(const Binding& destination, std::span<const std::byte> bytes) {
@@ -51,9 +52,11 @@ void Step::update(std::span<const Update> updates) {
   for (const Update& each : updates) update(each.destination, each.bytes);
 }
 
-bool Step::update_sequence(uint32_t sequence, const Choosing& choosing) {
+bool Step::update_sequence(uint32_t sequence, const Choosing& choosing,
+                           std::span<const uint32_t> log) {
   const SequenceStore& store = model_.sequences();
-  const auto tokens = std::as_bytes(std::span(store[sequence].tokens)),
+  const auto tokens = std::as_bytes(log.empty() ? std::span<const uint32_t>(store[sequence].tokens)
+                                                : log),
              options = std::as_bytes(std::span(choosing.options));
   const uint64_t n_bytes = sizeof choosing.record + options.size() + tokens.size();
   if (sequence_bytes_ + n_bytes > model_.sequence_update_bytes()) return false;
@@ -113,7 +116,9 @@ void Step::add_rows(Run& run, const Row& first, uint32_t n_rows, Logits logits, 
     const bool last = i + 1 == n_rows;
     Row row = first;
     row.position = first.position + i;
-    row.kv_length = row.position + 1;
+    // All rows of an image that are not in the cache are here.
+    row.kv_length =
+        (first.flags & kRowVectorInput) != 0 ? first.position + n_rows : row.position + 1;
     row.flags |= kRowActive | (last && choose ? kRowChained : 0);
     row.span = span;
     row.head_row =
@@ -152,14 +157,71 @@ Ticket Step::submit_choice(Device& device, int32_t priority) {
 Ticket Step::submit_program(Device& device, Program program) {
   passes_.clear();
   add_pass(program, prompt_);
-  Replay replay;
-  replay.rows = rows_;
-  replay.spans = spans_;
-  replay.updates = updates_;
-  replay.passes = passes_;
+  const Ticket ticket = device.submit(replay_of_passes());
+  updates_.clear();
+  return ticket;
+}
+
+void Step::begin_ahead() {
+  updates_.clear();
+  n_ahead_ = 0;
+  n_generated_choosing_ = n_prompt_choosing_ = 0;
+  for (Row& row : rows_) {
+    row.flags &= kRowPrompt;
+    row.head_row = kNone;
+  }
+}
+
+void Step::add_ahead(uint32_t row, uint32_t draw, bool wants_logits) {
+  rows_[row].flags |= kRowActive;
+  ++n_ahead_;
+  if (wants_logits || draw != kNone) rows_[row].head_row = 0;  // numbered by submit_ahead
+  if (draw == kNone) return;
+  rows_[row].draw = draw;
+  if (row < n_generated_)
+    n_generated_choosing_ = std::max(n_generated_choosing_, row + 1);
+  else
+    n_prompt_choosing_ = std::max(n_prompt_choosing_, row + 1 - n_generated_);
+}
+
+Ticket Step::submit_ahead(Device& device, int32_t priority) {
+  passes_.clear();
+  n_head_rows_ = 0;
+  const auto number = [&](Run& run) {
+    run.first_head_row = n_head_rows_;
+    for (Row& row : std::span(rows_).subspan(run.first_row, run.n_rows))
+      if (row.head_row != kNone) row.head_row = n_head_rows_++;
+    run.n_head_rows = n_head_rows_ - run.first_head_row;
+    return std::ranges::any_of(std::span(rows_).subspan(run.first_row, run.n_rows),
+                               [](const Row& row) { return (row.flags & kRowActive) != 0; });
+  };
+  std::vector<std::pair<RowClass, Run>> runs;
+  for (Run& group : generated_)
+    if (number(group))
+      runs.emplace_back(group.n_rows == 1 ? RowClass::single : RowClass::few, group);
+  if (prompt_.n_rows > 0 && number(prompt_)) runs.emplace_back(RowClass::many, prompt_);
+  for (const auto& [row_class, run] : runs) add_pass(model_.programs(row_class).ahead, run);
+  for (const auto& [row_class, run] : runs)
+    if (run.n_head_rows > 0) add_pass(model_.programs(row_class).ahead_logits, run);
+  add_choices(model_.choose_ahead());
+  Replay replay = replay_of_passes();
+  replay.priority = priority;
   const Ticket ticket = device.submit(replay);
   updates_.clear();
   return ticket;
+}
+
+// Over the rows that choose: of those that generate, and of prompts.
+void Step::add_choices(Program program) {
+  for (const auto& [first_row, n_rows] :
+       {std::pair(0u, n_generated_choosing_), std::pair(n_generated_, n_prompt_choosing_)})
+    if (n_rows > 0)
+      add_pass(program, {.first_row = first_row,
+                         .n_rows = n_rows,
+                         .first_head_row = 0,
+                         .n_head_rows = n_head_rows_,
+                         .first_span = 0,
+                         .n_spans = static_cast<uint32_t>(spans_.size())});
 }
 
 std::vector<CommandTime> Step::profile(Device& device) {
@@ -185,23 +247,17 @@ Replay Step::make_replay(Part part, bool go_on) {
       if (group.n_head_rows > 0) add_pass(programs(group).logits, group);
     if (prompt_.n_head_rows > 0) add_pass(prompt.logits, prompt_);
   }
-  if (part != Part::logits)
-    for (const auto& [first_row, n_rows] :
-         {std::pair(0u, n_generated_choosing_), std::pair(n_generated_, n_prompt_choosing_)})
-      if (n_rows > 0)
-        add_pass(has_scored_ ? model_.choose_scored() : model_.choose(),
-                 {.first_row = first_row,
-                  .n_rows = n_rows,
-                  .first_head_row = 0,
-                  .n_head_rows = n_head_rows_,
-                  .first_span = 0,
-                  .n_spans = static_cast<uint32_t>(spans_.size())});
+  if (part != Part::logits) add_choices(has_scored_ ? model_.choose_scored() : model_.choose());
 
+  Replay replay = replay_of_passes();
+  if (go_on) replay.rows = {}, replay.spans = {};
+  return replay;
+}
+
+Replay Step::replay_of_passes() const {
   Replay replay;
-  if (!go_on) {
-    replay.rows = rows_;
-    replay.spans = spans_;
-  }
+  replay.rows = rows_;
+  replay.spans = spans_;
   replay.updates = updates_;
   replay.passes = passes_;
   return replay;

@@ -22,7 +22,9 @@ class Step {
   void update(std::span<const Update> updates);
   // What the device has to know of a sequence besides its pages: how it chooses, and its tokens.
   // False, and nothing done, where this step has no room for it beside others that begin.
-  bool update_sequence(uint32_t sequence, const Choosing& choosing);
+  // `log`: its tokens where the sequence has others; empty: those.
+  bool update_sequence(uint32_t sequence, const Choosing& choosing,
+                       std::span<const uint32_t> log = {});
   bool update_sequence(uint32_t sequence, const Choosing&& gone_too_early) = delete;
 
   // Rows whose logits are wanted.
@@ -56,6 +58,14 @@ class Step {
   Ticket submit_choice(Device& device, int32_t priority = 0);
   // Runs a program over the rows of the prompt, in place of the step's own.
   Ticket submit_program(Device& device, Program program);
+  // Behind a step, whose rows are given up: those of a prediction head over some of its rows, as they were
+  // composed, while what they left is still in scratch. `add_ahead`: of this row. `draw`: a token is chosen of what the
+  // head says, with this draw; kNone: none is. `wants_logits`: they lie in the row's head row.
+  void begin_ahead();
+  void add_ahead(uint32_t row, uint32_t draw, bool wants_logits);
+  bool has_ahead() const { return n_ahead_ > 0; }
+  Ticket submit_ahead(Device& device, int32_t priority = 0);
+  const Row& row(uint32_t row) const { return rows_[row]; }
   // Runs one step, command after command; see Device::profile.
   std::vector<CommandTime> profile(Device& device);
 
@@ -73,7 +83,10 @@ class Step {
 
   void add_rows(Run& run, const Row& first, uint32_t n_rows, Logits logits, bool choose);
   Replay make_replay(Part part, bool go_on);
+  // Of the step's rows, and of the passes added so far.
+  Replay replay_of_passes() const;
   void add_pass(Program program, const Run& run);
+  void add_choices(Program program);
 
   const Model& model_;
   std::vector<Row> rows_;
@@ -87,6 +100,7 @@ class Step {
   uint32_t n_generated_choosing_ = 0;  // rows up to the last that chooses or is scored
   uint32_t n_prompt_choosing_ = 0;
   bool has_scored_ = false;
+  uint32_t n_ahead_ = 0;  // rows of a prediction head
   std::vector<Pass> passes_;
 };
 

@@ -17,6 +17,7 @@
 
 #include "cache/moved_positions.h"
 #include "core/rows.h"
+#include "inference/image.h"
 #include "inference/text_masks.h"
 
 namespace akunu {
@@ -52,6 +53,8 @@ struct TaskRows {
   uint64_t shares_with = 0;
   // Of a speech model: the window of audio that its text is of.
   std::shared_ptr<const SpeechWindow> window = {};
+  // In the order of their positions, whose tokens are the images' own.
+  std::vector<PlacedImage> images = {};
   // Its outputs are weights of cross-attention: of the alignment heads, over the window's positions.
   bool aligns = false;
   // What is added to the model's weights, as PrefixKey has it.
@@ -66,6 +69,8 @@ struct TaskRows {
   bool keeps_positions = false;
   // How many tokens are drafted, as the text went on before; see speculation.h.
   uint32_t speculation = 0;
+  // Its outputs are the logits of a prediction head, whose last row is in front of this token. kNone: they are not.
+  uint32_t behind = kNone;
   // Of an encoder's text: all of its rows run in one step.
   bool whole = false;
   uint32_t pool = kPoolOwn;         // what the outputs are; see Row

@@ -24,10 +24,10 @@ struct Movable {
 constexpr std::string_view kOutput = "output.weight";
 constexpr std::string_view kTokens = "token_embedding.weight";
 
-uint64_t bytes_of(const SourceTensor& tensor) {
+uint64_t bytes_of(const SourceTensor& tensor, uint32_t n_ranks) {
   uint64_t bytes = 0;
   for (const WeightPart& part : tensor.parts) bytes += part.bytes.size();
-  return bytes;
+  return tensor.split == Split::none ? bytes : bytes / n_ranks;
 }
 
 std::optional<uint64_t> layer_of(std::string_view name) {
@@ -74,12 +74,13 @@ std::string describe(std::span<const Movable> moved) {
 
 }  // namespace
 
-WeightPlacement place_weights(std::span<const SourceTensor> tensors, uint64_t room) {
+WeightPlacement place_weights(std::span<const SourceTensor> tensors, uint64_t room,
+                              uint32_t n_ranks) {
   WeightPlacement placement;
   const bool is_tied = std::ranges::find(tensors, kOutput, &SourceTensor::name) == tensors.end();
   std::vector<Movable> movable;
   for (const SourceTensor& tensor : tensors) {
-    const uint64_t bytes = bytes_of(tensor);
+    const uint64_t bytes = bytes_of(tensor, n_ranks);
     placement.device_bytes += bytes;
     if (tensor.n_dims < 2) continue;
     movable.push_back(

@@ -23,6 +23,8 @@ struct WeightPlacement {
 // Leaves in the host's memory what costs least there, until the rest and the copies are no more than `room` bytes:
 // tables of which a row is read for each token; experts, most of which a token does not need; then the
 // other matrices. Of each, the last layers first. Vectors always lie on the device.
-WeightPlacement place_weights(std::span<const SourceTensor> tensors, uint64_t room);
+// Of `n_ranks` devices that compute a model together each has its share, and all leave the same there.
+WeightPlacement place_weights(std::span<const SourceTensor> tensors, uint64_t room,
+                              uint32_t n_ranks = 1);
 
 }  // namespace akunu

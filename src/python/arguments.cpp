@@ -19,7 +19,7 @@ std::vector<AdapterShare> shares_of(const std::map<uint32_t, float>& adapters) {
 
 LogitsRequest logits_request(const Tokens& tokens, uint32_t first, int32_t priority,
                              const std::map<uint32_t, float>& adapters, const Window& window,
-                             bool aligns) {
+                             bool aligns, const GivenImages& images) {
   return {.tokens = to_vector(tokens),
           .first = first,
           .chunks = {},
@@ -27,6 +27,7 @@ LogitsRequest logits_request(const Tokens& tokens, uint32_t first, int32_t prior
           .priority = priority,
           .adapters = shares_of(adapters),
           .window = window,
+          .images = placed(images),
           .aligns = aligns};
 }
 

@@ -13,6 +13,7 @@
 #include "core/rows.h"
 #include "inference/adapters.h"
 #include "inference/logits_task.h"
+#include "native_images.h"
 #include "native_speech.h"
 
 namespace akunu::python {
@@ -28,7 +29,7 @@ std::vector<AdapterShare> shares_of(const std::map<uint32_t, float>& adapters);
 // they are.
 LogitsRequest logits_request(const Tokens& tokens, uint32_t first, int32_t priority,
                              const std::map<uint32_t, float>& adapters, const Window& window,
-                             bool aligns = false);
+                             bool aligns = false, const GivenImages& images = {});
 
 // The struct of core/rows.h as SamplingOptions.packed (python/akunu) packs it.
 Sampling sampling_of(const std::string& packed);

@@ -32,6 +32,7 @@ bool describe_structs() {
   PYBIND11_NUMPY_DTYPE(NormParams, dim, epsilon);
   PYBIND11_NUMPY_DTYPE(MatmulParams, n, k);
   PYBIND11_NUMPY_DTYPE(BiasParams, n);
+  PYBIND11_NUMPY_DTYPE(AllReduceParams, n, rank, n_ranks);
   PYBIND11_NUMPY_DTYPE(HeadNormParams, n_heads, head_dim, epsilon);
   PYBIND11_NUMPY_DTYPE(RopeParams, n_heads, head_dim, n_pairs, style);
   PYBIND11_NUMPY_DTYPE(KvWriteParams, n_kv_heads, head_dim, page_table_stride, page_table_base);
@@ -61,14 +62,16 @@ bool describe_structs() {
   PYBIND11_NUMPY_DTYPE(SparsifyParams, n, deviations);
   PYBIND11_NUMPY_DTYPE(StreamsParams, dim, n_streams, active, epsilon);
   PYBIND11_NUMPY_DTYPE(ShortConvolutionParams, dim, width, page_table_stride, page_table_base);
-  PYBIND11_NUMPY_DTYPE(CausalConvolutionParams, n, width, input_stride, input_first,
+  PYBIND11_NUMPY_DTYPE(CausalConvolutionParams, n, width, input_stride, input_first, n_kept,
                        page_table_stride, page_table_base);
   PYBIND11_NUMPY_DTYPE(SelectiveScanParams, n_heads, head_dim, state_dim, n_groups, time_stride,
-                       time_first, time_min, time_max, page_table_stride, page_table_base);
+                       time_first, time_min, time_max, page_table_stride, page_table_base,
+                       time_factor);
   PYBIND11_NUMPY_DTYPE(GatedDeltaRuleParams, n_key_heads, n_value_heads, key_dim, value_dim,
-                       is_tiled, page_table_stride, page_table_base);
+                       is_tiled, page_table_stride, page_table_base, per_channel);
   PYBIND11_NUMPY_DTYPE(SplitHeadsParams, n_heads, head_dim);
-  PYBIND11_NUMPY_DTYPE(GatedNormParams, dim, group, gate_stride, gate_first, epsilon);
+  PYBIND11_NUMPY_DTYPE(JoinRowsParams, n_first, n_second, n_third);
+  PYBIND11_NUMPY_DTYPE(GatedNormParams, dim, group, gate_stride, gate_first, epsilon, gate_factor);
   PYBIND11_NUMPY_DTYPE(LatentWriteParams, rank, n_pairs, style, epsilon, page_table_stride,
                        page_table_base);
   PYBIND11_NUMPY_DTYPE(LatentQueryParams, n_heads, n_plain, n_pairs, rank, style, head_rows,
@@ -210,6 +213,11 @@ py::object params_dtype(Operation operation) {
       return dtype_of<GatedDeltaRuleParams>();
     case Operation::split_heads:
       return dtype_of<SplitHeadsParams>();
+    case Operation::join_rows:
+      return dtype_of<JoinRowsParams>();
+    case Operation::all_reduce:
+    case Operation::all_reduce_add:
+      return dtype_of<AllReduceParams>();
     case Operation::matmul_group:
       return dtype_of<MatmulGroupParams>();
     case Operation::rope_kv_write:

@@ -16,6 +16,7 @@
 #include "inference/engine.h"
 #include "native_constraint.h"
 #include "native_generation.h"
+#include "native_images.h"
 #include "native_logits.h"
 #include "native_speech.h"
 
@@ -35,7 +36,7 @@ class NativeModel {
       std::optional<uint32_t> prompt_logprobs, const NativeGeneration* shares_with, uint32_t choice,
       int32_t priority, NativeConstraint* constraint, const std::map<uint32_t, float>& adapters,
       const Window& window, const Rules* rules, uint32_t speculation, bool keeps_positions,
-      const NativeGeneration* goes_on_from);
+      const NativeGeneration* goes_on_from, const GivenImages& images);
   std::unique_ptr<NativeLogits> start_logits(LogitsRequest request);
   std::unique_ptr<NativeLogits> start_encode(EncodeRequest request);
   // float32 [n - first, vocab_size]

@@ -111,6 +111,8 @@ std::string_view name_of_kind(OperandKind kind) {
       return "routes";
     case OperandKind::picked:
       return "picked";
+    case OperandKind::exchange:
+      return "exchange";
   }
   __builtin_unreachable();
 }
@@ -441,6 +443,7 @@ py::list devices() {
                    py::arg("max_mixed_rows") = chip.max_mixed_rows,
                    py::arg("max_head_rows") = chip.max_head_rows,
                    py::arg("chain_steps") = chip.chain_steps);
+    if (const uint32_t n = n_devices(name); n > 1) facts["gpus"] = n;
     if (chip.processors > 0) facts["processors"] = chip.processors;  // that its threads may run on
     list.append(std::move(facts));
   }

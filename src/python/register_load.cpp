@@ -35,24 +35,28 @@ class NativeLoad {
  public:
   NativeLoad(const std::filesystem::path& path, const std::string& device,
              std::optional<uint32_t> context, uint32_t threads, const std::string& kv_type,
-             std::optional<uint64_t> kv_memory, std::optional<uint64_t> gpu_memory,
+             std::optional<uint64_t> kv_memory, std::optional<uint64_t> gpu_memory, uint32_t gpus,
              bool prefix_cache, uint32_t max_waiting,
              const std::map<std::string, std::filesystem::path>& adapters,
              const std::vector<std::pair<uint32_t, uint32_t>>& alignment_heads,
-             const std::optional<std::filesystem::path>& draft) {
+             const std::optional<std::filesystem::path>& draft, bool prediction_head,
+             const std::optional<std::filesystem::path>& mmproj) {
     LoadOptions options{.context = context,
                         .kv_memory = kv_memory,
                         .gpu_memory = gpu_memory,
-                        .kv_format = kv_format(kv_type)};
+                        .kv_format = kv_format(kv_type),
+                        .prediction_head = prediction_head};
     for (const auto& [name, adapter] : adapters)
       options.adapters.push_back({name, adapter.string()});
+    if (mmproj) options.mmproj = mmproj->string();
     for (const auto& [layer, head] : alignment_heads)
       options.alignment_heads.push_back({layer, head});
     std::packaged_task<std::shared_ptr<Engine>()> load(
-        [path = path.string(), device, threads, options, prefix_cache, max_waiting,
+        [path = path.string(), device, threads, gpus, options, prefix_cache, max_waiting,
          draft_path = draft ? draft->string() : std::string()] {
           std::shared_ptr<Engine> engine = Engine::make();
-          const std::shared_ptr<Device> share = share_device(device, {.threads = threads});
+          const std::shared_ptr<Device> share =
+              share_device(device, {.threads = threads, .gpus = gpus});
           // First, so that the model takes what is left.
           if (!draft_path.empty())
             engine->draft_model = load_draft_model(draft_path, share, options);
@@ -109,15 +113,18 @@ void register_load(py::module_& m) {
   py::class_<NativeLoad>(m, "NativeLoad")
       .def(py::init<const std::filesystem::path&, const std::string&, std::optional<uint32_t>,
                     uint32_t, const std::string&, std::optional<uint64_t>, std::optional<uint64_t>,
-                    bool, uint32_t, const std::map<std::string, std::filesystem::path>&,
+                    uint32_t, bool, uint32_t, const std::map<std::string, std::filesystem::path>&,
                     const std::vector<std::pair<uint32_t, uint32_t>>&,
+                    const std::optional<std::filesystem::path>&, bool,
                     const std::optional<std::filesystem::path>&>(),
            py::arg("path"), py::kw_only(), py::arg("device"), py::arg("context"),
            py::arg("threads"), py::arg("kv_type"), py::arg("kv_memory"),
-           py::arg("gpu_memory") = py::none(), py::arg("prefix_cache"), py::arg("max_waiting"),
+           py::arg("gpu_memory") = py::none(), py::arg("gpus") = 1, py::arg("prefix_cache"),
+           py::arg("max_waiting"),
            py::arg("adapters") = std::map<std::string, std::filesystem::path>(),
            py::arg("alignment_heads") = std::vector<std::pair<uint32_t, uint32_t>>(),
-           py::arg("draft") = py::none())
+           py::arg("draft") = py::none(), py::arg("prediction_head") = false,
+           py::arg("mmproj") = py::none())
       .def("result", &NativeLoad::result)
       .def("abandon", &NativeLoad::abandon);
 }

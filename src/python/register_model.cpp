@@ -32,7 +32,7 @@ std::unique_ptr<NativeGeneration> NativeModel::start(
     std::optional<uint32_t> prompt_logprobs, const NativeGeneration* shares_with, uint32_t choice,
     int32_t priority, NativeConstraint* constraint, const std::map<uint32_t, float>& adapters,
     const Window& window, const Rules* rules, uint32_t speculation, bool keeps_positions,
-    const NativeGeneration* goes_on_from) {
+    const NativeGeneration* goes_on_from, const GivenImages& images) {
   const std::shared_ptr<Engine> engine = this->engine();
   std::vector<TokenBias> biases;
   for (const auto& [token, bias] : logit_bias) biases.push_back({token, bias});
@@ -52,6 +52,7 @@ std::unique_ptr<NativeGeneration> NativeModel::start(
            .speculation = speculation,
            .adapters = shares_of(adapters),
            .window = window,
+           .images = placed(images),
            .rules = rules ? rules->fixed : TranscriptionRules{},
            .banned = rules ? rules->banned : std::vector<uint32_t>{},
            .banned_first = rules ? rules->banned_first : std::vector<uint32_t>{},
@@ -97,7 +98,7 @@ py::dict NativeModel::config() const {
   result["architecture"] = config.architecture;
   result["name"] = config.name;
   result["dim"] = config.dim;
-  result["n_layers"] = config.layers.size();
+  result["n_layers"] = n_own_layers(config);
   // Where layers differ, the most of any.
   const auto most = [&](uint32_t LayerConfig::* number) {
     uint32_t found = 0;
@@ -108,12 +109,12 @@ py::dict NativeModel::config() const {
   result["n_kv_heads"] = most(&LayerConfig::n_kv_heads);
   result["head_dim"] = most(&LayerConfig::head_dim);
   result["ffn_dim"] = most(&LayerConfig::ffn_dim);
-  py::tuple windows(config.layers.size());
+  py::tuple windows(n_own_layers(config));
   for (size_t i = 0; i < windows.size(); ++i) {
     const LayerDescriptor& layer = engine()->model->arch().layers[i];
-    windows[i] = layer.convolution ? layer.convolution->width
-                 : layer.state     ? layer.state->width
-                                   : layer.window;
+    windows[i] = layer.convolution                 ? layer.convolution->width
+                 : layer.state && !layer.attends() ? layer.state->width
+                                                   : layer.window;
   }
   result["windows"] = windows;
   result["vocab_size"] = config.vocab_size;
@@ -173,6 +174,12 @@ std::shared_ptr<Engine> NativeModel::engine() const {
 }
 
 void register_model(py::module_& m) {
+  py::class_<Image, std::shared_ptr<Image>>(m, "Image")
+      // What the encoder made of it, float32 [n_tokens * dim]; empty before a text with it has begun.
+      .def_property_readonly("vectors", [](const Image& image) {
+        return py::array_t<float>(static_cast<py::ssize_t>(image.vectors.size()),
+                                  image.vectors.data());
+      });
   py::class_<NativeModel>(m, "NativeModel")
       .def(
           "start",
@@ -183,11 +190,11 @@ void register_model(py::module_& m) {
              const NativeGeneration* shares_with, uint32_t choice, int32_t priority,
              NativeConstraint* constraint, const std::map<uint32_t, float>& adapters,
              const Window& window, const Rules* rules, uint32_t speculation, bool keeps_positions,
-             const NativeGeneration* goes_on_from) {
+             const NativeGeneration* goes_on_from, const GivenImages& images) {
             return model.start(tokens, max_tokens, std::move(stop_ids), sampling_of(sampling),
                                logit_bias, std::move(dry_breakers), logprobs, prompt_logprobs,
                                shares_with, choice, priority, constraint, adapters, window, rules,
-                               speculation, keeps_positions, goes_on_from);
+                               speculation, keeps_positions, goes_on_from, images);
           },
           py::arg("tokens"), py::kw_only(), py::arg("max_tokens"), py::arg("stop_ids"),
           py::arg("sampling"), py::arg("logit_bias"),
@@ -196,15 +203,19 @@ void register_model(py::module_& m) {
           py::arg("choice") = 0, py::arg("priority") = 0, py::arg("constraint") = py::none(),
           py::arg("adapters") = std::map<uint32_t, float>(), py::arg("window") = py::none(),
           py::arg("rules") = py::none(), py::arg("speculation") = kSpeculationOff,
-          py::arg("keeps_positions") = false, py::arg("goes_on_from") = py::none())
+          py::arg("keeps_positions") = false, py::arg("goes_on_from") = py::none(),
+          py::arg("images") = GivenImages())
       .def(
           "logits",
           [](NativeModel& model, const Tokens& tokens, uint32_t first, int32_t priority,
-             const std::map<uint32_t, float>& adapters, const Window& window) {
-            return model.logits(logits_request(tokens, first, priority, adapters, window));
+             const std::map<uint32_t, float>& adapters, const Window& window,
+             const GivenImages& images) {
+            return model.logits(
+                logits_request(tokens, first, priority, adapters, window, false, images));
           },
           py::arg("tokens"), py::arg("first") = 0, py::arg("priority") = 0,
-          py::arg("adapters") = std::map<uint32_t, float>(), py::arg("window") = py::none())
+          py::arg("adapters") = std::map<uint32_t, float>(), py::arg("window") = py::none(),
+          py::arg("images") = GivenImages())
       .def(
           "start_logits",
           [](NativeModel& model, const Tokens& tokens, uint32_t first, int32_t priority,
@@ -241,6 +252,29 @@ void register_model(py::module_& m) {
             return model.start_logits(logits_request(tokens, first, priority, {}, window, true));
           },
           py::arg("tokens"), py::arg("window"), py::arg("first") = 0, py::arg("priority") = 0)
+      // Of numbers of its patches, float32 [n_patches, numbers], in the order in which they are averaged.
+      .def(
+          "image",
+          [](const NativeModel& model,
+             const py::array_t<float, py::array::c_style | py::array::forcecast>& patches) {
+            const std::shared_ptr<Engine> engine = model.engine();
+            const std::span<const float> numbers(patches.data(),
+                                                 static_cast<size_t>(patches.size()));
+            const WithoutGil released;
+            return engine->scheduler->image(numbers);
+          },
+          py::arg("patches"))
+      // The numbers of its encoder of images; None: it has none.
+      .def_property_readonly("images",
+                             [](const NativeModel& model) -> py::object {
+                               const auto& images = model.engine()->model->arch().images;
+                               if (!images) return py::none();
+                               return py::dict(
+                                   py::arg("patch_size") = images->is.patch_size,
+                                   py::arg("patches_per_side") = images->is.patches_per_side,
+                                   py::arg("tokens_per_side") = images->is.tokens_per_side,
+                                   py::arg("token") = images->is.token);
+                             })
       // The numbers of its encoder of audio; None: it has none.
       .def_property_readonly("audio",
                              [](const NativeModel& model) -> py::object {
@@ -267,6 +301,18 @@ void register_model(py::module_& m) {
           },
           py::arg("tokens"), py::arg("chunks"), py::arg("roles") = "prompt", py::arg("first") = 0,
           py::arg("adapters") = std::map<uint32_t, float>())
+      // Of the prediction head, of all of these tokens but the last: float32 [n - 1, vocab_size].
+      .def(
+          "logits_ahead",
+          [](NativeModel& model, const Tokens& tokens, uint32_t first) {
+            std::vector<uint32_t> rows = to_vector(tokens);
+            if (rows.size() < 2) throw ArgumentError("a prediction head reads two tokens at least");
+            const uint32_t behind = rows.back();
+            rows.pop_back();
+            return model.logits(
+                {.tokens = std::move(rows), .first = first, .chunks = {}, .behind = behind});
+          },
+          py::arg("tokens"), py::arg("first") = 0)
       .def("wait_until_idle", &NativeModel::wait_until_idle, py::arg("timeout_ms"))
       .def("close", &NativeModel::close)
       .def(

@@ -90,6 +90,14 @@ void register_saved_text(py::module_& m) {
           },
           py::arg("folder"), py::arg("most_bytes"), py::arg("adapters"))
       .def_property_readonly("cache_layout", &layout)
+      .def_property_readonly(
+          "state_bytes",
+          [](const NativeModel& each) {
+            uint64_t bytes = 0;
+            for (const CacheGroup& group : each.engine()->model->cache().groups())
+              if (group.shape.has_states()) bytes += group.shape.page_bytes();
+            return bytes;
+          })
       .def_property_readonly("frequencies",
                              [](const NativeModel& each) {
                                const auto all = each.engine()->model->frequencies();

@@ -111,8 +111,7 @@ py::list layers_of(const std::vector<LayerDescriptor>& of) {
   for (const LayerDescriptor& layer : of) {
     py::dict each;
     each["n_heads"] = layer.n_heads;
-    each["n_kv_heads"] =
-        layer.convolution || layer.scan || layer.mixer == Mixer::none ? 0 : layer.n_kv_heads;
+    each["n_kv_heads"] = layer.attends() || layer.mixer == Mixer::delta_rule ? layer.n_kv_heads : 0;
     each["head_dim"] = layer.head_dim;
     each["rope_dim"] = layer.rope_dim;
     each["ffn_dim"] = layer.ffn_dim;
@@ -133,14 +132,20 @@ py::list layers_of(const std::vector<LayerDescriptor>& of) {
           py::arg("n_heads") = layer.scan->n_heads, py::arg("inner_dim") = layer.scan->inner_dim(),
           py::arg("state_dim") = layer.scan->state_dim, py::arg("n_groups") = layer.scan->n_groups,
           py::arg("width") = layer.scan->width,
-          py::arg("has_limits") = layer.scan->time_min > 0 || std::isfinite(layer.scan->time_max));
+          py::arg("has_limits") = layer.scan->time_min > 0 || std::isfinite(layer.scan->time_max),
+          py::arg("gate_factor") = layer.scan->gate_factor,
+          py::arg("time_factor") = layer.scan->time_factor);
+    each["factors"] = py::dict(
+        py::arg("attention") = layer.factors.attention, py::arg("scan") = layer.factors.scan,
+        py::arg("feed_forward") = layer.factors.feed_forward, py::arg("gate") = layer.factors.gate);
     each["delta_rule"] = py::none();
     if (layer.delta_rule)
       each["delta_rule"] = py::dict(py::arg("n_key_heads") = layer.delta_rule->n_key_heads,
                                     py::arg("n_value_heads") = layer.delta_rule->n_value_heads,
                                     py::arg("key_dim") = layer.delta_rule->key_dim,
                                     py::arg("value_dim") = layer.delta_rule->value_dim,
-                                    py::arg("width") = layer.delta_rule->width);
+                                    py::arg("width") = layer.delta_rule->width,
+                                    py::arg("per_channel") = layer.delta_rule->per_channel);
     each["rotates"] = layer.rope_style != RopeStyle::none;
     each["latent"] = py::none();
     if (layer.latent)

@@ -77,9 +77,11 @@ class DirectoryReader {
  public:
   explicit DirectoryReader(const fs::path& folder) : folder_(folder) {
     std::optional<JsonValue> described = json_file(folder / "tokenizer.json");
-    if (!described && fs::is_regular_file(folder / "tokenizer.model"))
-      throw UnsupportedModelError(
-          "tokenizer.model is read by the Python package only; the C library reads tokenizer.json");
+    for (const char* const other : {"tokenizer.model", "tiktoken.model"})
+      if (!described && fs::is_regular_file(folder / other))
+        throw UnsupportedModelError(std::string(other) +
+                                    " is read by the Python package only; the C library reads "
+                                    "tokenizer.json");
     if (!described)
       throw ModelFormatError("there is no tokenizer.json: the model has no tokenizer");
     described_ = std::move(*described);

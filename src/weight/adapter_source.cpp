@@ -45,7 +45,7 @@ const LayerConfig* layer_of(std::string_view canonical, const ModelConfig& confi
   constexpr std::string_view kLayers = "layers.";
   if (!canonical.starts_with(kLayers)) return nullptr;
   const size_t layer = std::strtoull(canonical.data() + kLayers.size(), nullptr, 10);
-  return layer < config.layers.size() ? &config.layers[layer] : nullptr;
+  return layer < n_own_layers(config) ? &config.layers[layer] : nullptr;
 }
 
 // Whether the rows of such a projection rotate.
@@ -65,6 +65,7 @@ bool is_projection(std::string_view target) {
                              ".scan.in",        ".scan.output",
                              ".delta.qkv",      ".delta.gate",
                              ".delta.a",        ".delta.b",
+                             ".delta.a_low",    ".delta.gate_low",
                              ".delta.output"})
     if (target.ends_with(ending)) return true;
   return false;
@@ -129,7 +130,8 @@ class AdapterReader {
         [](const std::string& module) {
           // What stands before the layers of the text model: "model.", "language_model.model.".
           for (const std::string_view frame :
-               {"model.language_model.layers.", "language_model.model.layers.", "model.layers."})
+               {"model.language_model.layers.", "language_model.model.layers.", "model.layers.",
+                "backbone.layers."})
             if (module.starts_with(frame))
               return module.substr(frame.size() - std::string_view("layers.").size()) + ".weight";
           return module + ".weight";
@@ -236,6 +238,14 @@ AdapterSource read(const AdapterPath& adapter, const ModelConfig& config,
                    const ArchDescriptor& arch) {
   if (arch.embeds)
     throw UnsupportedModelError("the model is an encoder, and akunu adapts models that generate");
+  // Only directories say how the rows of Q and K lie.
+  const bool is_of_directory = config.rope_style.has_value();
+  if (find_family(config.architecture)->scans_beside &&
+      std::filesystem::is_directory(adapter.path) != is_of_directory)
+    throw UnsupportedModelError(
+        "weights of this model are multiplied by its factors in GGUF files and not in directories, "
+        "and those of an adapter may be: load the model from a " +
+        std::string(is_of_directory ? "GGUF file" : "directory"));
   AdapterReader reader(adapter, config, arch);
   std::error_code error;
   const std::filesystem::path path(adapter.path);

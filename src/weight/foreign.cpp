@@ -4,8 +4,10 @@
 #include <array>
 #include <cctype>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -16,9 +18,15 @@
 namespace akunu {
 namespace {
 
+using std::string_view_literals::operator""sv;
+
 constexpr std::string_view kGet =
     "akunu loads GGUF files and directories with safetensors files: download the model as one of "
     "them, or convert it with llama.cpp's convert_hf_to_gguf.py";
+
+constexpr std::string_view kCTranslate2 =
+    "a CTranslate2 model, as faster-whisper has them; akunu loads the directory that it was made "
+    "from, for Whisper openai/whisper-tiny or the like";
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -49,6 +57,12 @@ bool is_html(std::string_view content) {
                              [&](std::string_view tag) { return start.starts_with(tag); });
 }
 
+// CTranslate2: the version of its format, then the length and the name of a "spec" such as WhisperSpec.
+bool is_ctranslate2(std::string_view content) {
+  return content.size() >= 16 && content.substr(1, 3) == std::string_view("\0\0\0", 3) &&
+         content.substr(6, 64).find("Spec\0"sv) != std::string_view::npos;
+}
+
 struct Finding {
   std::string text;
   bool is_model = false;  // of a format that akunu does not read
@@ -68,6 +82,7 @@ Finding recognise(std::string_view content, std::string_view expected_begin) {
     return {"this is a safetensors file, and a GGUF file was asked for", true};
   if (is_pytorch(content))
     return {"this is a PyTorch checkpoint (a Python pickle); " + std::string(kGet), true};
+  if (is_ctranslate2(content)) return {"this is " + std::string(kCTranslate2), true};
   if (content.starts_with("version https://git-lfs.github.com/spec/"))
     return lfs_pointer(content.substr(0, 4096));
   if (is_html(content))
@@ -80,12 +95,23 @@ Finding recognise(std::string_view content, std::string_view expected_begin) {
 
 }  // namespace
 
+std::string beginning_of(const std::string& path, size_t n) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return "";
+  std::string begin(n, '\0');
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             &std::fclose);
+  if (!file) return "";
+  begin.resize(std::fread(begin.data(), 1, begin.size(), file.get()));
+  return begin;
+}
+
 void refuse_foreign(const std::string& shown_path, std::span<const std::byte> bytes,
                     std::string_view expected_begin) {
   const std::string_view content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (std::string_view("GGUF").starts_with(content))
     throw ModelFormatError(shown_path + ", byte 0: the magic \"GGUF\" needs 4 bytes, " +
-                           std::to_string(content.size()) + " are left");
+                           std::to_string(content.size()) + " are left" + kCutOff);
   const Finding finding = recognise(content, expected_begin);
   const std::string message = shown_path + ", byte 0: " + finding.text;
   if (finding.is_model) throw UnsupportedModelError(message);
@@ -114,15 +140,21 @@ void refuse_directory(const std::string& shown_path, const std::string& path) {
     throw ArgumentError(shown_path +
                         ": is a directory with safetensors files, and a GGUF file was asked for");
   for (const std::string_view ending : {".bin", ".pt", ".pth"})
-    if (const auto pickle = with_ending(ending); pickle != names.end())
+    if (const auto pickle = with_ending(ending); pickle != names.end()) {
+      if (is_ctranslate2(beginning_of((std::filesystem::path(path) / *pickle).string(), 96)))
+        throw UnsupportedModelError(shown_path + ": this is " + std::string(kCTranslate2));
       throw UnsupportedModelError(shown_path + ": the weights are in " + printable(*pickle) +
                                   ", a Python pickle, which could run any code; " +
                                   std::string(kGet));
+    }
   if (has("config.json"))
     throw ModelFormatError(
         shown_path + ": there is a config.json and no file of weights; download the model's " +
         "safetensors files too");
-  throw ArgumentError(shown_path + ": is a directory; a regular file is needed");
+  throw ArgumentError(
+      shown_path +
+      ": is a directory; a regular file is needed, such as a GGUF file, or a directory with "
+      "config.json and safetensors files");
 }
 
 }  // namespace akunu

@@ -9,6 +9,13 @@
 
 namespace akunu {
 
+// Behind what a file says it has and what it has.
+inline constexpr const char* kCutOff = "; the file is cut off or damaged";
+
+// The first `n` bytes of a regular file, or fewer; nothing of anything else. Whatever is wrong with a file is said by
+// its reader.
+std::string beginning_of(const std::string& path, size_t n);
+
 // For a file that does not begin as its reader's format does; `begin` says how that is. Throws
 // UnsupportedModelError for another format of models, and ModelFormatError for everything else.
 // `shown_path` is printable.

@@ -8,6 +8,8 @@
 #include <string>
 
 #include "core/error.h"
+#include "weight/gguf_keys.h"
+#include "weight/gguf_recurrent.h"
 #include "weight/printable.h"
 #include "weight/rope_scaling.h"
 #include "weight/unknown_parts.h"
@@ -15,15 +17,16 @@
 namespace akunu {
 namespace {
 
-class Reader {
+class Reader : GgufKeys {
  public:
-  explicit Reader(const GgufFile& file) : file_(file) {
-    const std::optional<std::string_view> architecture = file.get_string("general.architecture");
-    if (!architecture) throw ModelFormatError(path() + ": the key general.architecture is missing");
-    architecture_ = *architecture;
-  }
+  explicit Reader(const GgufFile& file) : GgufKeys(file) {}
 
   ModelConfig read() const {
+    if (architecture_ == "clip")
+      refuse(
+          "this is the encoder of images (mmproj) of a model; load the model, and give this file "
+          "as "
+          "mmproj");
     const FamilyTraits* family = find_family(architecture_);
     if (family == nullptr)
       refuse("general.architecture is '" + printable(architecture_) + "'; akunu has " +
@@ -61,8 +64,13 @@ class Reader {
     if (family->attention_scale) config.attention_scale = number("attention.scale").value_or(0.0f);
     if (family->latent) read_latents(stretched, config);
     if (family->convolves) config.convolution_width = required("shortconv.l_cache");
-    if (family->scans) read_scan(config.scan);
-    if (family->recurs) read_delta_rule(*family, config);
+    if (family->scans || family->scans_beside) read_gguf_scan(*this, config.scan);
+    if (family->scans_beside)  // no key says it
+      config.scan.is_normed = file_.find_tensor("blk.0.ssm_norm.weight") != nullptr;
+    if (family->channels_decay)
+      read_gguf_channels(*this, config);
+    else if (family->recurs)
+      read_gguf_delta_rule(*this, *family, config);
     if (family->query_growth) {
       config.query_growth = number("attention.temperature_scale").value_or(0.0f);
       config.query_growth_length = config.rope_original_context;
@@ -116,64 +124,6 @@ class Reader {
   }
 
  private:
-  std::string path() const { return printable(file_.path(), kPathLimit); }
-  std::string key(std::string_view name) const { return architecture_ + "." + std::string(name); }
-
-  std::optional<uint32_t> optional(std::string_view name) const {
-    const std::optional<uint64_t> value = file_.get_uint(key(name));
-    if (value && *value > std::numeric_limits<int32_t>::max())
-      throw ModelFormatError(path() + ": " + key(name) + " is " + std::to_string(*value) +
-                             ", which is out of any sensible range");
-    if (!value) return std::nullopt;
-    return static_cast<uint32_t>(*value);
-  }
-  uint32_t required(std::string_view name) const {
-    const std::optional<uint32_t> value = optional(name);
-    if (!value) throw ModelFormatError(path() + ": the key " + key(name) + " is missing");
-    return *value;
-  }
-  std::optional<float> number(std::string_view name) const {
-    const std::optional<double> value = file_.get_float(key(name));
-    if (!value) return std::nullopt;
-    return static_cast<float>(*value);
-  }
-
-  // The length of a recurrent layer's heads, from that of all of them.
-  uint32_t head_of_inner(uint32_t n_heads) const {
-    const uint32_t inner = required("ssm.inner_size");
-    if (n_heads == 0 || inner % n_heads != 0)
-      throw ModelFormatError(path() + ": " + key("ssm.inner_size") + " is " +
-                             std::to_string(inner) + ", which " + std::to_string(n_heads) +
-                             " heads cannot share");
-    return inner / n_heads;
-  }
-
-  // GGUF calls the numbers of the delta rule what they are in Mamba: the number of key heads is
-  // "group_count", their length "state_size". One layer of each `full_attention_interval` has attention.
-  void read_delta_rule(const FamilyTraits& family, ModelConfig& config) const {
-    DeltaRule& rule = config.delta_rule;
-    rule.n_key_heads = required("ssm.group_count");
-    rule.n_value_heads = required("ssm.time_step_rank");
-    rule.key_dim = required("ssm.state_size");
-    rule.width = required("ssm.conv_kernel");
-    rule.value_dim = head_of_inner(rule.n_value_heads);
-    rule.is_tiled = family.tiles_values;
-    const uint32_t period = optional("full_attention_interval").value_or(4);
-    if (period == 0)
-      throw ModelFormatError(path() + ": " + key("full_attention_interval") + " is 0");
-    for (size_t i = 0; i < config.layers.size(); ++i)
-      config.layers[i].recurs = (i + 1) % period != 0;
-  }
-
-  // Of Mamba-2. The number of heads is called "time_step_rank".
-  void read_scan(Scan& scan) const {
-    scan.n_heads = required("ssm.time_step_rank");
-    scan.n_groups = required("ssm.group_count");
-    scan.state_dim = required("ssm.state_size");
-    scan.width = required("ssm.conv_kernel");
-    scan.head_dim = head_of_inner(scan.n_heads);
-  }
-
   ExpertConfig experts() const {
     ExpertConfig experts{
         .n = optional("expert_count").value_or(0),
@@ -302,15 +252,17 @@ class Reader {
     const std::vector<std::optional<bool>> windowed = windowed_layers(n_layers, family);
     std::vector<LayerConfig> layers;
     for (uint32_t i = 0; i < n_layers; ++i)
-      layers.push_back(
-          {.n_heads = n_heads[i],
-           .n_kv_heads = n_kv_heads[i],
-           .head_dim = head_dim(n_heads[i]),
-           .ffn_dim = ffn_dim[i],
-           .windowed = windowed[i],
-           .rotates = {},
-           .convolves = family.convolves && n_kv_heads[i] == 0,
-           .scans = family.scans && n_kv_heads[i] == 0 && !(family.alternates && ffn_dim[i] != 0)});
+      layers.push_back({.n_heads = n_heads[i],
+                        .n_kv_heads = n_kv_heads[i],
+                        // Where all layers scan, there are no heads.
+                        .head_dim = family.alternates && n_heads[i] == 0 ? 0 : head_dim(n_heads[i]),
+                        .ffn_dim = ffn_dim[i],
+                        .windowed = windowed[i],
+                        .rotates = {},
+                        .convolves = family.convolves && n_kv_heads[i] == 0,
+                        .recurs = family.channels_decay && n_kv_heads[i] == 0,
+                        .scans = family.scans_beside || (family.scans && n_kv_heads[i] == 0 &&
+                                                         !(family.alternates && ffn_dim[i] != 0))});
     return layers;
   }
 
@@ -380,9 +332,12 @@ class Reader {
                              key("attention.value_length_mla") + " one is missing");
     if (of_head) {
       check_cached("attention.key_length", config.latent_rank + config.rope_dim);
-      check_cached("attention.value_length", config.latent_rank);
+      // Where layers recur, llama.cpp's converter writes no such number, or another one.
+      if (!find_family(architecture_)->recurs)
+        check_cached("attention.value_length", config.latent_rank);
     }
     for (LayerConfig& layer : config.layers) {
+      if (layer.recurs) continue;
       if (layer.n_kv_heads != 1 && layer.n_kv_heads != layer.n_heads)
         throw ModelFormatError(path() + ": " + key("attention.head_count_kv") + " is " +
                                std::to_string(layer.n_kv_heads) + "; latent attention has 1, or " +
@@ -456,9 +411,6 @@ class Reader {
     return factor / (0.1f * by * std::log(static_cast<float>(yarn.factor)) + 1);
   }
 
-  [[noreturn]] void refuse(const std::string& what) const {
-    throw UnsupportedModelError(path() + ": " + what);
-  }
   [[noreturn]] void refuse_value(std::string_view name, const std::string& value) const {
     refuse(key(name) + " is " + value + "; it is not supported for " + architecture_);
   }
@@ -589,9 +541,6 @@ class Reader {
       if ((*cuts)[i] != -std::numeric_limits<double>::infinity())
         config.layers[i].gate_cut = static_cast<float>((*cuts)[i]);
   }
-
-  const GgufFile& file_;
-  std::string architecture_;
 };
 
 }  // namespace

@@ -128,6 +128,25 @@ constexpr std::array kGgufDelta{
     same("ssm_a", "delta.rate"),
     same("ssm_norm", "delta.norm"),
     same("ssm_out", "delta.output"),
+    // Of a prediction head.
+    same("nextn.eh_proj", "ahead.join"),
+    same("nextn.enorm", "ahead.embedding_norm"),
+    same("nextn.hnorm", "ahead.hidden_norm"),
+    same("nextn.shared_head_norm", "ahead.output_norm"),
+};
+// Of the delta rule whose channels decay apart; its projections of q, k and v and the output are called attention's.
+constexpr std::array kGgufChannels{
+    same("ssm_f_a", "delta.a_low"),
+    same("ssm_f_b", "delta.a"),
+    same("ssm_g_a", "delta.gate_low"),
+    same("ssm_g_b", "delta.gate"),
+    same("ssm_beta", "delta.b"),
+    numbers("ssm_conv1d_q", "delta.kernel_q"),
+    numbers("ssm_conv1d_k", "delta.kernel_k"),
+    numbers("ssm_conv1d_v", "delta.kernel_v"),
+    same("ssm_dt", "delta.time"),
+    numbers("ssm_a", "delta.rate"),
+    same("ssm_norm", "delta.norm"),
 };
 constexpr std::array kGgufNorms{
     same("post_attention_norm", "attention_post_norm"),
@@ -147,6 +166,7 @@ constexpr std::array kGgufLeftOut{
 constexpr auto kGgufUsualLayer = joined(kGgufLayer, kGgufNorms);
 constexpr auto kGgufSeedLayer = joined(kGgufLayer, kGgufSeedNorms);
 constexpr auto kGgufDeltaLayer = joined(kGgufDelta, kGgufSeedLayer);
+constexpr auto kGgufChannelsLayer = joined(kGgufChannels, kGgufUsualLayer);
 
 }  // namespace
 
@@ -154,11 +174,15 @@ const NameRules& gguf_names(std::string_view architecture) {
   static constexpr NameRules kUsual{"blk.", kGgufModel, kGgufUsualLayer, kGgufLeftOut};
   static constexpr NameRules kSeed{"blk.", kGgufModel, kGgufSeedLayer, kGgufLeftOut};
   static constexpr NameRules kDelta{"blk.", kGgufModel, kGgufDeltaLayer, kGgufLeftOut};
+  static constexpr NameRules kChannels{"blk.", kGgufModel, kGgufChannelsLayer, kGgufLeftOut};
+  static constexpr NameRules kBeside{"blk.",       kGgufModel, kGgufUsualLayer,
+                                     kGgufLeftOut, {},         "ffn_norm"};
   static constexpr NameRules kLfm2{"blk.", kGgufLfm2Model, kGgufUsualLayer, kGgufLeftOut};
   if (architecture == "whisper") return whisper_gguf_names();
   if (architecture == "lfm2") return kLfm2;
+  if (architecture == "falcon-h1") return kBeside;
   if (const FamilyTraits* const family = find_family(architecture); family && family->recurs)
-    return kDelta;
+    return family->channels_decay ? kChannels : kDelta;
   return architecture == "seed_oss" || architecture == "glm4moe" || architecture == "gpt-oss"
              ? kSeed
              : kUsual;

@@ -70,11 +70,11 @@ void GgufParser::read_header() {
   if (n_values_ > remaining() / kLeastValueBytes)
     throw ModelFormatError(at(16) + number(n_values_) + " metadata values need at least " +
                            number(kLeastValueBytes) + " bytes each, " + number(remaining()) +
-                           " are left");
+                           " are left" + kCutOff);
   if (n_tensors_ > remaining() / kLeastTensorBytes)
     throw ModelFormatError(at(8) + number(n_tensors_) + " tensors need at least " +
                            number(kLeastTensorBytes) + " bytes each, " + number(remaining()) +
-                           " are left");
+                           " are left" + kCutOff);
 }
 
 void GgufParser::read_values() {
@@ -119,7 +119,7 @@ GgufValue GgufParser::read_value() {
   if (value.count > remaining() / size)
     throw ModelFormatError(at(at_) + "key " + printable(value.key) + " needs " +
                            number(value.count) + " values of " + number(size) + " bytes, " +
-                           number(remaining()) + " bytes are left");
+                           number(remaining()) + " bytes are left" + kCutOff);
   value.offset = at_;
   value.bytes = take(value.count * size, "the value");
   if (value.type == GgufValueType::boolean) check_booleans(value);
@@ -147,7 +147,7 @@ void GgufParser::take_strings(GgufValue& value) {
   if (value.count > remaining() / sizeof(uint64_t))
     throw ModelFormatError(at(at_) + "key " + printable(value.key) + " needs " +
                            number(value.count) + " strings of at least 8 bytes, " +
-                           number(remaining()) + " bytes are left");
+                           number(remaining()) + " bytes are left" + kCutOff);
   for (uint64_t i = 0; i < value.count; ++i) take_string("a string of the array");
   value.bytes = bytes_.subspan(value.offset, at_ - value.offset);
 }
@@ -239,7 +239,7 @@ void GgufParser::place_tensors() {
       throw ModelFormatError(at(tensor_starts_[i]) + "tensor " + printable(tensor.name) +
                              " needs " + number(tensor.size) + " bytes at " +
                              number(tensor.offset) + " of the tensor data, which has " +
-                             number(remaining()) + "; the file is cut off or damaged");
+                             number(remaining()) + kCutOff);
     tensor.offset += at_;
   }
   refuse_overlaps();
@@ -265,7 +265,7 @@ void GgufParser::refuse_overlaps() const {
 std::span<const std::byte> GgufParser::take(uint64_t bytes, std::string_view what) {
   if (bytes > remaining())  // not `at_ + bytes > size`: a hostile length wraps around
     throw ModelFormatError(at(at_) + subject_ + std::string(what) + " needs " + number(bytes) +
-                           " bytes, " + number(remaining()) + " are left");
+                           " bytes, " + number(remaining()) + " are left" + kCutOff);
   const std::span<const std::byte> taken = bytes_.subspan(at_, bytes);
   at_ += bytes;
   return taken;

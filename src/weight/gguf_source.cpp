@@ -11,10 +11,14 @@
 namespace akunu {
 namespace {
 
-ModelSource read(const GgufFile& file) {
+ModelSource read(const GgufFile& file, bool with_head) {
   ModelSource source;
   source.path = file.path();
   source.config = read_config(file);
+  const FamilyTraits* const family = find_family(source.config.architecture);
+  const bool has_head = family != nullptr && family->predicts &&
+                        source.config.experts.n_layers_ahead == 1 && !source.config.layers.empty();
+  if (with_head && has_head) add_layer_ahead(source.config);
   for (const GgufPart& part : file.parts())
     if (part.mapping) source.files.push_back(part.mapping);
   const NameRules& rules = gguf_names(source.config.architecture);
@@ -27,7 +31,7 @@ ModelSource read(const GgufFile& file) {
     }
     if (source.config.experts.n_layers_ahead > 0 &&
         is_of_layer_behind(rules, tensor.name, source.config.layers.size())) {
-      notes.add(kWhyLayerBehind, printable(tensor.name));
+      notes.add(has_head ? kWhyHeadNotWanted : kWhyLayerBehind, printable(tensor.name));
       continue;
     }
     const SourceTensor whole = gguf_tensor(file, tensor);
@@ -66,9 +70,9 @@ std::string instead_of(std::string_view format) {
 
 }  // namespace
 
-ModelSource gguf_source(const GgufFile& file) {
+ModelSource gguf_source(const GgufFile& file, bool with_head) {
   try {
-    return read(file);
+    return read(file, with_head);
   } catch (const Error&) {
     if (const std::optional<std::string> damage = file.damage()) throw ModelFormatError(*damage);
     throw;
@@ -88,11 +92,13 @@ SourceTensor gguf_tensor(const GgufFile& file, const GgufTensor& tensor) {
                                 gguf_types_with_a_format() +
                                 ". Take a file of this model in one of those" + instead_of(name));
   }
-  if (tensor.n_dims == 0 || tensor.n_dims > 3)
+  uint32_t n_dims = tensor.n_dims;
+  while (n_dims > 3 && tensor.dims[n_dims - 1] == 1) --n_dims;
+  if (n_dims == 0 || n_dims > 3)
     throw UnsupportedModelError(result.label() + " has " + std::to_string(tensor.n_dims) +
                                 " dimensions; akunu has one to three");
   result.format = *format;
-  result.n_dims = tensor.n_dims;
+  result.n_dims = n_dims;
   result.shape = {tensor.dims[2], tensor.dims[1], tensor.dims[0]};
   result.parts[0] = {
       .bytes = file.tensor_bytes(tensor),

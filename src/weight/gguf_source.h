@@ -10,7 +10,8 @@ namespace akunu {
 // UnsupportedModelError for a tensor whose name is unknown (the model would be computed without it), and
 // ModelFormatError for a tensor that the file has under two names. If the file was damaged while it was
 // read, the error says so instead.
-ModelSource gguf_source(const GgufFile& file);
+// `with_head`: see open_model.
+ModelSource gguf_source(const GgufFile& file, bool with_head = false);
 
 // The tensor as it lies in the file, without a canonical name. Throws UnsupportedModelError for a
 // number format or a number of dimensions that akunu does not have.

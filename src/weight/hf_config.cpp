@@ -24,6 +24,7 @@
 #include "weight/hf_encoder_config.h"
 #include "weight/hf_expert_config.h"
 #include "weight/hf_families.h"
+#include "weight/hf_images.h"
 #include "weight/hf_latent_config.h"
 #include "weight/hf_layer_shapes.h"
 #include "weight/hf_scan_config.h"
@@ -77,14 +78,19 @@ class HfConfigReader {
       model.architecture = "gemma-embedding";
     model.dim = config_.needed_count("hidden_size");
     model.vocab_size = config_.needed_count("vocab_size", family_.vocab_size);
-    model.context_length = config_.needed_count("max_position_embeddings", family_.context_length);
+    model.context_length = config_.needed_count(family_.context_key, family_.context_length);
     model.norm_epsilon = config_.number(family_.epsilon_key).value_or(family_.norm_epsilon);
     if (!(model.norm_epsilon > 0)) config_.refuse_value(family_.epsilon_key, "it must be above 0");
     read_layers(model, n_layers);
     if (family_.convolves) read_hf_convolutions(config_, model);
-    if (family_.recurs) read_hf_delta_rules(config_, model);
+    if (family_.recurs && family_.latents)
+      read_hf_channels(config_, model);
+    else if (family_.recurs)
+      read_hf_delta_rules(config_, model);
     read_hf_experts(config_, family_.model_type, model);
     if (family_.alternates) read_hf_mixers(config_, model);
+    if (family_.only_scans) read_hf_mamba2(config_, model);
+    if (family_.scans_beside) read_hf_scans_beside(config_, model);
     if (family_.scans) {
       read_hf_scans(config_, model);
       const bool has_experts = model.experts.n > 0;
@@ -164,6 +170,10 @@ class HfConfigReader {
   }
 
   void read_layers(ModelConfig& model, uint32_t n_layers) {
+    if (family_.only_scans) {
+      model.layers.resize(n_layers);
+      return;
+    }
     LayerConfig layer;
     layer.n_heads = config_.needed_count("num_attention_heads", family_.n_heads);
     layer.n_kv_heads = config_.needed_count(
@@ -195,6 +205,7 @@ class HfConfigReader {
     return (family_.has_multipliers &&
             std::ranges::find(kMultipliers, key) != std::end(kMultipliers)) ||
            (family_.logit_scale != 0 && key == "logit_scale") ||
+           (family_.scans_beside && key == "embedding_multiplier") ||
            (family_.shapes && key == "num_experts") ||
            (family_.alternates && key == "n_routed_experts") ||
            is_expert_key(family_.model_type, key);
@@ -308,14 +319,12 @@ class HfConfigReader {
                              std::to_string(n_layers) + " layers");
     std::vector<bool> windowed;
     for (const JsonValue& item : list->items) {
-      // Granite 4's.
-      if (family_.scans &&
-          (item.text == "attention" || item.text == "mamba" || item.text == "linear_attention")) {
-        windowed.push_back(false);
-        continue;
-      }
-      if ((item.text == "conv" && family_.convolves) ||
-          (item.text == "linear_attention" && family_.recurs)) {
+      // Falcon-H1's, in newer files; Granite 4's; LFM2's; Qwen3.5's and its kin.
+      if ((family_.scans_beside && item.text == "hybrid") ||
+          (family_.scans &&
+           (item.text == "attention" || item.text == "mamba" || item.text == "linear_attention")) ||
+          (family_.convolves && item.text == "conv") ||
+          (family_.recurs && item.text == "linear_attention")) {
         windowed.push_back(false);
         continue;
       }
@@ -434,9 +443,6 @@ class HfConfigReader {
   ConfigObject& config_;
 };
 
-// More is refused at once: memory for absurd counts would run out before the first missing tensor is noticed.
-constexpr uint32_t kMostLayers = 10000;
-
 }  // namespace
 
 std::string known_model_types() {
@@ -482,6 +488,9 @@ HfConfig read_hf_config(const JsonValue& json, const std::string& where) {
   HfConfig result = family->naming == HfNaming::whisper ? read_hf_whisper(config, n_layers)
                     : family->has_own_keys() ? read_hf_encoder(config, n_layers, family->model_type)
                                              : HfConfigReader(*family, config).read(n_layers);
+  if (*whole_type == "gemma3" && text)
+    if (std::optional<ConfigObject> vision = whole.object("vision_config"))
+      result.model.images = read_hf_images(whole, *vision, result.model.vocab_size);
   if (const std::optional<bool> tied = whole.flag("tie_word_embeddings"); text && tied)
     result.tied = tied;        // transformers does not look at the text model's own
   whole.find("quantization");  // read with the tensors

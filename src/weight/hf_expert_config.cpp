@@ -29,15 +29,18 @@ struct ExpertKeys {
   uint32_t usual_n_shared = 0;
   std::string_view n_leading_dense = {};
   uint32_t usual_leading_dense = 0;
-  bool normalises = true;               // where there is no `norm_topk_prob`
+  std::string_view normalised = "norm_topk_prob";
+  bool normalises = true;               // where there is no such key
   std::optional<Scoring> scoring = {};  // nothing: that of the architecture
   bool has_groups = false;
+  std::string_view n_groups = "n_group";
   uint32_t usual_groups = 1;
   uint32_t usual_groups_chosen = 1;
   float usual_scale = 1;
   bool names_method = false;      // `topk_method`: "greedy" looks at no groups
   bool has_layers_ahead = false;  // `num_nextn_predict_layers`
   bool may_have_none = false;     // a number of 0 says so
+  bool names_layers = false;      // `mlp_layer_types` says which layers have experts
 };
 
 constexpr ExpertKeys deepseek3_keys(std::string_view model_type) {
@@ -165,6 +168,22 @@ constexpr std::array kExpertKeys{
                .names_method = true},
     deepseek3_keys("deepseek_v3"),
     deepseek3_keys("kimi_k2"),
+    ExpertKeys{.model_type = "kimi_linear",
+               .usual_n = 256,
+               .n_chosen = "num_experts_per_token",
+               .usual_n_chosen = 8,
+               .usual_dim = 1024,
+               .n_shared = "num_shared_experts",
+               .usual_n_shared = 1,
+               .n_leading_dense = "first_k_dense_replace",
+               .usual_leading_dense = 1,
+               .normalised = "moe_renormalize",
+               .scoring = Scoring::sigmoid,
+               .has_groups = true,
+               .n_groups = "num_expert_group",
+               .usual_scale = 2.446f,
+               .has_layers_ahead = true,
+               .names_layers = true},
 };
 
 const ExpertKeys* find_keys(std::string_view model_type) {
@@ -183,6 +202,21 @@ void refuse_gaps(ConfigObject& config, const ModelConfig& model) {
   if (const std::optional<float> last = config.number("moe_layer_end_index");
       last && *last >= 0 && *last + 1 < static_cast<float>(model.layers.size()))
     config.refuse_support("moe_layer_end_index", kWhy);
+}
+
+// `mlp_layer_types`: "dense" of the first layers, "sparse" of all behind them.
+void read_dense_layers(ConfigObject& config, ModelConfig& model) {
+  constexpr std::string_view kKey = "mlp_layer_types";
+  const JsonValue* const types = config.find(kKey);
+  if (types == nullptr || types->kind != JsonValue::Kind::array) return;
+  if (types->items.size() != model.layers.size())
+    config.refuse_value(kKey, "there are " + std::to_string(model.layers.size()) + " layers");
+  const auto is_dense = [](const JsonValue& type) { return type.text == "dense"; };
+  const auto first = std::ranges::find_if_not(types->items, is_dense);
+  if (!std::all_of(first, types->items.end(),
+                   [](const JsonValue& type) { return type.text == "sparse"; }))
+    config.refuse_support(kKey, R"(akunu has "dense" layers first, and "sparse" ones behind)");
+  model.experts.n_leading_dense = static_cast<uint32_t>(first - types->items.begin());
 }
 
 // A number, or a list that has it for every layer.
@@ -211,10 +245,11 @@ bool has_experts(ConfigObject& config, const ExpertKeys& keys, const ModelConfig
 
 void find_unread(ConfigObject& config, const ExpertKeys& keys) {
   for (const std::string_view key :
-       {keys.n, keys.n_chosen, keys.dim, keys.n_shared, std::string_view("n_group"),
+       {keys.n, keys.n_chosen, keys.dim, keys.n_shared, keys.n_groups, keys.normalised,
         std::string_view("topk_group"), std::string_view("topk_method"),
-        std::string_view("scoring_func"), std::string_view("norm_topk_prob"),
-        std::string_view("routed_scaling_factor"), std::string_view("moe_layer_freq")})
+        std::string_view("scoring_func"), std::string_view("moe_router_activation_func"),
+        std::string_view("use_grouped_topk"), std::string_view("routed_scaling_factor"),
+        std::string_view("moe_layer_freq")})
     config.find(key);
 }
 
@@ -222,9 +257,12 @@ void find_unread(ConfigObject& config, const ExpertKeys& keys) {
 void read_method(ConfigObject& config, const ExpertKeys& keys, ExpertConfig& experts) {
   const bool is_sigmoid = experts.scoring == Scoring::sigmoid;
   const std::string_view scored = is_sigmoid ? "sigmoid" : "softmax";
-  if (const auto said = config.text("scoring_func"); said && *said != scored)
-    config.refuse_support("scoring_func", "akunu has \"" + std::string(scored) + "\" for " +
-                                              std::string(keys.model_type));
+  for (const char* const key : {"scoring_func", "moe_router_activation_func"})
+    if (const auto said = config.text(key); said && *said != scored)
+      config.refuse_support(
+          key, "akunu has \"" + std::string(scored) + "\" for " + std::string(keys.model_type));
+  if (!config.flag("use_grouped_topk").value_or(true) && experts.n_groups > 1)
+    config.refuse_support("use_grouped_topk", "akunu has groups where there are several");
   const std::string method =
       config.text("topk_method").value_or(keys.names_method ? "greedy" : "noaux_tc");
   if (!keys.names_method) {
@@ -271,6 +309,7 @@ void read_hf_experts(ConfigObject& config, std::string_view model_type, ModelCon
         config.has_null(keys->n_leading_dense)
             ? 0
             : config.count(keys->n_leading_dense).value_or(keys->usual_leading_dense);
+  if (keys->names_layers) read_dense_layers(config, model);
   if (!has_experts(config, *keys, model)) return find_unread(config, *keys);
   // transformers 5 may write one name for all families.
   const auto count = [&](std::string_view key, std::string_view other, uint32_t usual) {
@@ -282,7 +321,7 @@ void read_hf_experts(ConfigObject& config, std::string_view model_type, ModelCon
   experts.n = count(keys->n, "num_local_experts", keys->usual_n);
   experts.n_chosen = count(keys->n_chosen, "num_experts_per_tok", keys->usual_n_chosen);
   experts.dim = config.needed_count(keys->dim, keys->usual_dim);
-  experts.normalised = config.flag("norm_topk_prob").value_or(keys->normalises);
+  experts.normalised = config.flag(keys->normalised).value_or(keys->normalises);
   if (!keys->shared_dim.empty())
     experts.shared_dim = config.count(keys->shared_dim).value_or(keys->usual_shared_dim);
   if (!keys->n_shared.empty())
@@ -292,7 +331,7 @@ void read_hf_experts(ConfigObject& config, std::string_view model_type, ModelCon
             : config.count(keys->n_shared).value_or(keys->usual_n_shared) * experts.dim;
   experts.scoring = keys->scoring;
   if (keys->has_groups) {
-    experts.n_groups = config.needed_count("n_group", keys->usual_groups);
+    experts.n_groups = config.needed_count(keys->n_groups, keys->usual_groups);
     experts.n_groups_chosen = config.needed_count("topk_group", keys->usual_groups_chosen);
     experts.scale = config.number("routed_scaling_factor").value_or(keys->usual_scale);
   }

@@ -66,6 +66,8 @@ std::string with_suffix(std::string_view name) {
       {".mixer.dt_bias", ".mixer.dt.bias"},
       {".linear_attn.A_log", ".linear_attn.A_log.weight"},
       {".linear_attn.dt_bias", ".linear_attn.dt.bias"},
+      {".self_attn.A_log", ".self_attn.A_log.weight"},
+      {".self_attn.dt_bias", ".self_attn.dt.bias"},
       {".router.per_expert_scale", ".router.per_expert_scale.weight"}};
   for (const auto& [ending, whole] : kEndings)
     if (name.ends_with(ending))

@@ -8,6 +8,7 @@ namespace akunu {
 namespace {
 
 constexpr HfLatents kDeepseek{};
+constexpr HfLatents kKimiLinear{.query_rank = 0};
 constexpr HfLatents kMiniCpm3{
     .rank = 256, .query_rank = 768, .plain_dim = 64, .rotated_dim = 32, .value_dim = 0};
 
@@ -30,6 +31,15 @@ constexpr std::array kHfFamilies{
              .names_positions = true,
              .scans = true,
              .without_effect = "mamba_"},
+    HfFamily{.model_type = "falcon_h1",
+             .architecture = "falcon-h1",
+             .n_heads = 32,
+             .n_kv_heads = 8,
+             .vocab_size = 128000,
+             .context_length = 8192,
+             .norm_epsilon = 1e-5f,
+             .scans_beside = true,
+             .without_effect = "mamba_"},
     HfFamily{.model_type = "nemotron_h",
              .architecture = "nemotron_h",
              .naming = HfNaming::mixers,
@@ -41,6 +51,14 @@ constexpr std::array kHfFamilies{
              .norm_epsilon = 1e-5f,
              .epsilon_key = "layer_norm_epsilon",
              .alternates = true},
+    HfFamily{.model_type = "mamba2",
+             .architecture = "mamba2",
+             .naming = HfNaming::mixers,
+             .vocab_size = 32768,
+             .context_length = 1048576,
+             .norm_epsilon = 1e-5f,
+             .epsilon_key = "layer_norm_epsilon",
+             .only_scans = true},
     HfFamily{.model_type = "smollm3",
              .architecture = "smollm3",
              .has_windows = true,
@@ -316,6 +334,15 @@ constexpr std::array kHfFamilies{
              .rotating_part = 0.25f,
              .recurs = true,
              .without_effect = "mtp_"},
+    HfFamily{.model_type = "kimi_linear",
+             .architecture = "kimi-linear",
+             .n_heads = 32,
+             .vocab_size = 163840,
+             .context_length = 1048576,
+             .norm_epsilon = 1e-5f,
+             .context_key = "model_max_length",
+             .latents = kKimiLinear,
+             .recurs = true},
     HfFamily{.model_type = "eurobert", .architecture = "eurobert"},
     HfFamily{.model_type = "bert", .architecture = "bert", .naming = HfNaming::bert},
     HfFamily{.model_type = "roberta", .architecture = "bert", .naming = HfNaming::bert},

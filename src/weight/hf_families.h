@@ -38,6 +38,7 @@ struct HfFamily {
   float rotating_part = 1;  // of a head
   std::string_view epsilon_key = "rms_norm_eps";
   std::string_view ffn_key = "intermediate_size";
+  std::string_view context_key = "max_position_embeddings";
   std::string_view activation = "silu";
   bool has_multipliers = false;       // Granite's four
   bool has_unrotated_layers = false;  // `no_rope_layers`
@@ -52,8 +53,10 @@ struct HfFamily {
   bool convolves = false;                    // LFM2's keys
   bool has_streams = false;                  // Gemma 3n's
   bool scans = false;                        // Granite 4's keys of Mamba-2
+  bool scans_beside = false;                 // Falcon-H1's, and of its factors
   bool alternates = false;                   // Nemotron-H's keys of what each layer is
-  bool recurs = false;                       // Qwen3.5's of the delta rule
+  bool only_scans = false;                   // Mamba-2's own keys
+  bool recurs = false;         // Qwen3.5's of the delta rule; with latents Kimi-Linear's
   bool names_factors = false;  // MiniCPM3's `scale_emb`, `scale_depth` and `dim_model_base`
   // Keys that begin so have no effect in this family.
   std::string_view without_effect = {};

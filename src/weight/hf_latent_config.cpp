@@ -6,7 +6,8 @@ uint32_t read_hf_latents(ConfigObject& config, const HfLatents& usual, uint32_t 
                          ModelConfig& model) {
   for (const char* key : {"head_dim", "qk_head_dim"}) config.find(key);  // they follow from others
   model.latent_rank = config.needed_count("kv_lora_rank", usual.rank);
-  if (!config.has_null("q_lora_rank"))
+  if (!config.has_null("q_lora_rank") &&
+      (usual.query_rank != 0 || config.find("q_lora_rank") != nullptr))
     model.query_rank = config.needed_count("q_lora_rank", usual.query_rank);
   model.value_dim = config.needed_count(
       "v_head_dim", usual.value_dim != 0 ? usual.value_dim : model.dim / n_heads);

@@ -17,7 +17,8 @@ constexpr std::array kHfModel{
     same("embed_tokens", "token_embedding"),
     same("norm", "output_norm", kNorm),
     same("lm_head", "output"),
-    same("embedding_norm", "output_norm", kNorm),  // LFM2's
+    same("embedding_norm", "output_norm", kNorm),   // LFM2's
+    same("final_layernorm", "output_norm", kNorm),  // Falcon-H1's
 };
 
 constexpr std::array kHfProjections{
@@ -45,6 +46,9 @@ constexpr std::array kHfProjections{
     same("self_attn.kv_a_proj_with_mqa", "attention.kv_a"),
     same("self_attn.kv_a_layernorm", "attention.kv_a_norm"),
     same("self_attn.kv_b_proj", "attention.kv_b"),
+    // MLX's, in two: W_k transposed, and W_v.
+    stack("self_attn.embed_q", "attention.k_b"),
+    stack("self_attn.unembed_out", "attention.v_b"),
     // Gemma 3n's and 4's.
     same("per_layer_input_gate", "per_layer.gate"),
     same("per_layer_projection", "per_layer.output"),
@@ -58,6 +62,10 @@ constexpr std::array kHfProjections{
     same("feed_forward.w1", "ffn.gate"),
     same("feed_forward.w3", "ffn.up"),
     same("feed_forward.w2", "ffn.down"),
+    // Falcon-H1's.
+    same("feed_forward.gate_proj", "ffn.gate"),
+    same("feed_forward.up_proj", "ffn.up"),
+    same("feed_forward.down_proj", "ffn.down"),
     same("conv.in_proj", "convolution.in"),
     kernel("conv.conv"),
     same("conv.out_proj", "convolution.output"),
@@ -83,6 +91,12 @@ constexpr std::array kHfProjections{
     same("mixer.o_proj", "attention.output"),
     same("mixer.up_proj", "ffn.up"),
     same("mixer.down_proj", "ffn.down"),
+    same("mixer.gate", "ffn.router"),
+    same("mixer.gate.e_score_correction", "ffn.router_choice"),
+    stack("mixer.experts.up_proj", "ffn.experts.up"),
+    stack("mixer.experts.down_proj", "ffn.experts.down"),
+    same("mixer.shared_experts.up_proj", "ffn.shared.up"),
+    same("mixer.shared_experts.down_proj", "ffn.shared.down"),
     // Qwen3.5's delta rule. The norm of what a head recalls multiplies by w.
     same("linear_attn.in_proj_qkv", "delta.qkv"),
     same("linear_attn.in_proj_z", "delta.gate"),
@@ -95,6 +109,27 @@ constexpr std::array kHfProjections{
     same("linear_attn.A_log", "delta.rate", Transform::minus_exp),
     same("linear_attn.norm", "delta.norm"),
     same("linear_attn.out_proj", "delta.output"),
+    // Kimi-Linear's; convolutions have another name in MLX.
+    same("self_attn.f_a_proj", "delta.a_low"),
+    same("self_attn.f_b_proj", "delta.a"),
+    same("self_attn.forget_gate.f_a_proj", "delta.a_low"),  // of adapters by transformers
+    same("self_attn.forget_gate.f_b_proj", "delta.a"),
+    same("self_attn.g_a_proj", "delta.gate_low"),
+    same("self_attn.g_b_proj", "delta.gate"),
+    same("self_attn.b_proj", "delta.b"),
+    numbers("self_attn.q_conv1d", "delta.kernel_q"),
+    numbers("self_attn.k_conv1d", "delta.kernel_k"),
+    numbers("self_attn.v_conv1d", "delta.kernel_v"),
+    numbers("self_attn.q_conv.conv", "delta.kernel_q"),
+    numbers("self_attn.k_conv.conv", "delta.kernel_k"),
+    numbers("self_attn.v_conv.conv", "delta.kernel_v"),
+    same("self_attn.dt", "delta.time"),
+    NameRule{.name = "self_attn.A_log",
+             .pieces = {{{"delta.rate"}}},
+             .transform = Transform::minus_exp,
+             .max_dims = 3,
+             .is_vector = true},
+    same("self_attn.o_norm", "delta.norm"),
 };
 
 // Experts. Those of directories that have a tensor for each were stacked before (hf_experts.h).
@@ -130,6 +165,15 @@ constexpr std::array kHfExperts{
     stack("block_sparse_moe.experts.w1", "ffn.experts.gate"),
     stack("block_sparse_moe.experts.w3", "ffn.experts.up"),
     stack("block_sparse_moe.experts.w2", "ffn.experts.down"),
+    // Kimi-Linear's; transformers writes a dense layer's so, too, MLX the bias beside the router.
+    same("block_sparse_moe.gate.e_score_correction", "ffn.router_choice"),
+    same("mlp.e_score_correction", "ffn.router_choice"),
+    same("block_sparse_moe.shared_experts.gate_proj", "ffn.shared.gate"),
+    same("block_sparse_moe.shared_experts.up_proj", "ffn.shared.up"),
+    same("block_sparse_moe.shared_experts.down_proj", "ffn.shared.down"),
+    same("block_sparse_moe.gate_proj", "ffn.gate"),
+    same("block_sparse_moe.up_proj", "ffn.up"),
+    same("block_sparse_moe.down_proj", "ffn.down"),
     // Granite's.
     same("block_sparse_moe.router.layer", "ffn.router"),
     gate_up_stack("block_sparse_moe.input_linear"),
@@ -167,10 +211,20 @@ constexpr std::array kHfHeadNorms{
     same("operator_norm", "attention_norm", kNorm),
 };
 
+// Of a prediction head, whose tensors hf_source.cpp gives the number of a layer.
+template <Transform kNorm>
+constexpr std::array kHfAhead{
+    same("mtp.fc", "ahead.join"),
+    same("mtp.pre_fc_norm_embedding", "ahead.embedding_norm", kNorm),
+    same("mtp.pre_fc_norm_hidden", "ahead.hidden_norm", kNorm),
+    same("mtp.norm", "ahead.output_norm", kNorm),
+};
+
 template <Transform kNorm>
 constexpr std::array kHfTwoNorms{
     same("post_attention_layernorm", "ffn_norm", kNorm),
-    same("ffn_norm", "ffn_norm", kNorm),  // LFM2's
+    same("ffn_norm", "ffn_norm", kNorm),          // LFM2's
+    same("pre_ff_layernorm", "ffn_norm", kNorm),  // Falcon-H1's
     // GLM-4's, behind both parts.
     same("post_self_attn_layernorm", "attention_post_norm", kNorm),
     same("post_mlp_layernorm", "ffn_post_norm", kNorm),
@@ -237,7 +291,7 @@ constexpr std::array kHfMixersModel{
 
 template <Transform kNorm>
 constexpr auto kHfLayer =
-    joined(kHfProjections, kHfExperts, kHfHeadNorms<kNorm>, kHfTwoNorms<kNorm>);
+    joined(kHfProjections, kHfExperts, kHfHeadNorms<kNorm>, kHfTwoNorms<kNorm>, kHfAhead<kNorm>);
 // The first rule of a name holds.
 constexpr auto kHfSharedMlpLayer = joined(kHfSharedMlp, kHfLayer<Transform::none>);
 constexpr auto kHfMixersLayer = joined(kHfProjections, kHfMixersNorm);
@@ -330,13 +384,39 @@ constexpr std::array kModernBertLeftOut{
 constexpr std::string_view kImages = "it is of an encoder of images, and akunu reads text";
 constexpr std::string_view kSounds = "it is of an encoder of sounds, and akunu reads text";
 constexpr std::string_view kFp8Activations = "akunu rounds no activations to FP8";
-constexpr std::array kHfLeftOut{
+// Those of what reads Gemma 3's images, as name_of_image_tensor has them; a layer's beside a decoder's.
+constexpr std::array kHfGemma3ImagesModel{
+    NameRule{"vision_tower.embeddings.patch_embedding",
+             {{{"encoder.patch_embedding"}}},
+             Transform::none,
+             3,
+             true},
+    same("vision_tower.embeddings.position_embedding", "encoder.position_embedding"),
+    same("vision_tower.post_layernorm", "encoder.output_norm"),
+    same("multi_modal_projector.mm_soft_emb_norm", "encoder.projection_norm", Transform::add_one),
+    same("multi_modal_projector.mm_input_projection", "encoder.projection"),
+};
+constexpr std::array kHfSiglipLayer{
+    same("layer_norm1", "attention_norm"),
+    same("layer_norm2", "ffn_norm"),
+    same("mlp.fc1", "ffn.up"),
+    same("mlp.fc2", "ffn.down"),
+};
+constexpr std::array kHfGemma3ImagesLeftOut{
+    LeftOut{"vision_tower.embeddings.position_ids", "it counts positions"},
+    LeftOut{"vision_tower.head.*", "it makes one vector of an image, and a text gets several"},
+};
+
+// In every directory.
+constexpr std::array kHfAlwaysLeftOut{
     LeftOut{"layers.*.rotary_emb.inv_freq", "RoPE's frequencies follow from the model's numbers"},
     LeftOut{"rotary_emb.inv_freq", "RoPE's frequencies follow from the model's numbers"},
     LeftOut{"*.input_scale", kFp8Activations},
     LeftOut{"*.activation_scale", kFp8Activations},
     LeftOut{"*.k_scale", kFp8Activations},
     LeftOut{"*.v_scale", kFp8Activations},
+};
+constexpr std::array kHfOtherPartsLeftOut{
     LeftOut{"vision_tower.*", kImages},
     LeftOut{"model.vision_tower.*", kImages},
     LeftOut{"vision_model.*", kImages},
@@ -354,6 +434,7 @@ constexpr std::array kHfLeftOut{
     LeftOut{"mtp.*", kWhyLayerBehind},
     LeftOut{"model.image_newline", kImages},
 };
+constexpr auto kHfLeftOut = joined(kHfAlwaysLeftOut, kHfOtherPartsLeftOut);
 
 }  // namespace
 
@@ -367,6 +448,12 @@ const NameRules& hf_names(HfNaming naming, bool classifies) {
                                     kHfLayer<Transform::add_one>, kHfLeftOut};
   static constexpr NameRules kLaterGemma{"layers.", kHfModel<Transform::add_one>,
                                          kHfLaterGemmaLayer, kHfLeftOut};
+  static constexpr auto kGemma3ImagesModel =
+      joined(kHfModel<Transform::add_one>, kHfGemma3ImagesModel);
+  static constexpr auto kGemma3ImagesLayer = joined(kHfLaterGemmaLayer, kHfSiglipLayer);
+  static constexpr auto kGemma3ImagesLeftOut = joined(kHfAlwaysLeftOut, kHfGemma3ImagesLeftOut);
+  static constexpr NameRules kGemma3Images{"layers.", kGemma3ImagesModel, kGemma3ImagesLayer,
+                                           kGemma3ImagesLeftOut, "vision_tower.encoder.layers."};
   static constexpr NameRules kGemma4{"layers.", kHfGemma4Model, kHfGemma4Layer, kHfLeftOut};
   static constexpr NameRules kGemma3n{"layers.", kHfGemma3nModel, kHfGemma3nLayer, kHfLeftOut};
   static constexpr NameRules kNormsBehind{"layers.", kHfModel<Transform::none>, kHfNormsBehindLayer,
@@ -397,6 +484,8 @@ const NameRules& hf_names(HfNaming naming, bool classifies) {
       return kGemma;
     case HfNaming::later_gemma:
       return kLaterGemma;
+    case HfNaming::gemma3_images:
+      return kGemma3Images;
     case HfNaming::gemma4:
       return kGemma4;
     case HfNaming::gemma3n:
@@ -422,6 +511,7 @@ std::string_view hf_embedding(HfNaming naming) {
     case HfNaming::gemma:
     case HfNaming::centred_norms:
     case HfNaming::later_gemma:
+    case HfNaming::gemma3_images:
     case HfNaming::gemma4:
     case HfNaming::gemma3n:
     case HfNaming::norms_behind:

@@ -4,8 +4,10 @@
 
 #include "core/error.h"
 #include "core/memory_left.h"
+#include "weight/config_object.h"
 #include "weight/hf_config.h"
 #include "weight/hf_experts.h"
+#include "weight/hf_images.h"
 #include "weight/hf_tensors.h"
 #include "weight/left_out_notes.h"
 #include "weight/names.h"
@@ -31,16 +33,34 @@ std::string find_prefix(const ModelDirectory& directory, HfNaming naming) {
                          std::string(embedding) + " is missing");
 }
 
+// What stands before the names of a prediction head.
+constexpr std::string_view kAhead = "mtp.";
+
 class HfSourceReader {
  public:
-  explicit HfSourceReader(const ModelDirectory& directory)
+  HfSourceReader(const ModelDirectory& directory, bool with_head)
       : directory_(directory),
         config_(config_of(directory)),
         quantization_(quantization_of(directory)),
         classifies_(has_classifier(directory)),
         modules_(read_sentence_modules(directory.path())) {
-    if (config_.naming == HfNaming::centred_norms && has_mlx_convolutions(directory))
+    if (config_.naming == HfNaming::centred_norms &&
+        has_mlx_convolutions(directory, "linear_attn.conv1d.weight"))
       config_.naming = HfNaming::usual;
+    if (find_family(config_.model.architecture)->scans_beside &&
+        has_mlx_convolutions(directory, "mamba.conv1d.weight"))
+      throw UnsupportedModelError(
+          printable(directory.path(), kPathLimit) +
+          ": mlx_lm has multiplied weights of this model by factors of config.json, which ones "
+          "depends on its version; use the directory that it was made from, or a GGUF file");
+    if (config_.model.images && has_image_tensors(directory) && !modules_.are_there)
+      config_.naming = HfNaming::gemma3_images;
+    else
+      config_.model.images.reset();
+    has_head_ = has_head();
+    if (!with_head || !has_head_) return;
+    check_head();
+    add_layer_ahead(config_.model);
   }
 
   ModelSource read() {
@@ -75,14 +95,45 @@ class HfSourceReader {
     }
   }
 
-  // MLX's converter of these models has turned their convolutions, [n, taps, 1] instead of [n, 1, taps], and
-  // has added the 1 to their norms.
-  static bool has_mlx_convolutions(const ModelDirectory& directory) {
+  // MLX's converter has turned convolutions, [n, taps, 1] instead of [n, 1, taps]; then it has changed more of these
+  // models: of the delta rule it has added the 1 to their norms.
+  static bool has_mlx_convolutions(const ModelDirectory& directory, std::string_view name) {
     for (const SafetensorsFile& file : directory.files())
       for (const SafetensorsTensor& tensor : file.tensors())
-        if (tensor.name.ends_with("linear_attn.conv1d.weight"))
-          return tensor.shape.size() == 3 && tensor.shape[2] == 1;
+        if (tensor.name.ends_with(name)) return tensor.shape.size() == 3 && tensor.shape[2] == 1;
     return false;
+  }
+
+  // Whether there is a prediction head, in a family whose heads akunu computes.
+  bool has_head() const {
+    const FamilyTraits* const family = find_family(config_.model.architecture);
+    if (family == nullptr || !family->predicts) return false;
+    for (const SafetensorsFile& file : directory_.files())
+      for (const SafetensorsTensor& tensor : file.tensors())
+        if (tensor.name.starts_with(std::string(kAhead) + "fc.")) return true;
+    return false;
+  }
+
+  void check_head() const {
+    ConfigObject whole(directory_.config(), directory_.config_path());
+    std::optional<ConfigObject> text = whole.object("text_config");
+    ConfigObject& config = text ? *text : whole;
+    if (config.count("mtp_num_hidden_layers").value_or(1) != 1)
+      config.refuse_support("mtp_num_hidden_layers", "akunu has prediction heads of one layer");
+    if (config.flag("mtp_use_dedicated_embeddings").value_or(false))
+      config.refuse_support("mtp_use_dedicated_embeddings",
+                            "akunu has prediction heads with the embeddings of the model");
+  }
+
+  // The name of a head's tensor as one of a layer, behind those that all rows go through.
+  std::string name_ahead(std::string_view name) const {
+    constexpr std::string_view kLayer = "mtp.layers.0.";
+    if (name.starts_with(kLayer)) name.remove_prefix(kLayer.size());
+    return "layers." + std::to_string(n_own_layers(config_.model)) + "." + std::string(name);
+  }
+
+  std::string_view why_left_out(const LeftOut& left_out, std::string_view name) const {
+    return has_head_ && name.starts_with(kAhead) ? kWhyHeadNotWanted : left_out.why;
   }
 
   static bool has_classifier(const ModelDirectory& directory) {
@@ -100,8 +151,14 @@ class HfSourceReader {
     for (const SafetensorsFile& file : directory_.files())
       for (const SafetensorsTensor& tensor : file.tensors()) {
         std::string_view name = tensor.name;
+        std::string of_head;
+        if (config_.model.n_ahead > 0 && name.starts_with(kAhead))
+          name = of_head = name_ahead(name);
+        const std::optional<std::string> of_image =
+            config_.model.images ? name_of_image_tensor(name) : std::nullopt;
+        if (of_image) name = *of_image;
         if (const LeftOut* left_out = find_left_out(rules(), name)) {
-          left_out_.add(left_out->why, printable(name));
+          left_out_.add(why_left_out(*left_out, name), printable(name));
           continue;
         }
         if (name.starts_with(prefix))
@@ -148,7 +205,16 @@ class HfSourceReader {
     };
     for (const auto& [name, located] : tensors_) {
       if (is_companion(tensors_, name)) continue;
+      if (config_.model.images && is_patch_embedding(name)) {
+        add(name, patch_embedding(located));
+        continue;
+      }
       const SourceTensor whole = hf_tensor(tensors_, name, quantization_, expanded);
+      if (config_.model.images && is_image_projection(name) && whole.n_dims == 2 &&
+          format_info(whole.format).block_size == 1) {
+        add(name, transposed(whole));
+        continue;
+      }
       if (stacks.take(name, whole)) continue;
       add(name, has_columns_first(name, whole) ? transposed(whole) : whole);
     }
@@ -223,15 +289,16 @@ class HfSourceReader {
   HfQuantization quantization_;
   const bool classifies_;
   const SentenceModules modules_;
+  bool has_head_ = false;
   HfTensors tensors_;
   LeftOutNotes left_out_;
 };
 
 }  // namespace
 
-ModelSource hf_source(const ModelDirectory& directory) {
+ModelSource hf_source(const ModelDirectory& directory, bool with_head) {
   try {
-    return HfSourceReader(directory).read();
+    return HfSourceReader(directory, with_head).read();
   } catch (const Error&) {
     if (const std::optional<std::string> damage = directory.damage())
       throw ModelFormatError(*damage);

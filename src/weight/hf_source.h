@@ -10,6 +10,7 @@ namespace akunu {
 // UnsupportedModelError for a tensor whose name or number format is unknown (the model would be
 // computed without it), and ModelFormatError where tensors and config.json contradict each other. If a
 // file was damaged while it was read, the error says so instead.
-ModelSource hf_source(const ModelDirectory& directory);
+// `with_head`: see open_model.
+ModelSource hf_source(const ModelDirectory& directory, bool with_head = false);
 
 }  // namespace akunu

@@ -252,13 +252,20 @@ SourceTensor plain_hf_tensor(const HfTensor& located) {
     throw UnsupportedModelError(result.label() + " has the number format " +
                                 std::string(tensor.type->name) +
                                 "; akunu has F32, F16, BF16, FP8 (F8_E4M3) and MLX's groups");
-  if (tensor.shape.empty() || tensor.shape.size() > 3)
+  const auto begin =
+      std::ranges::find_if(tensor.shape, [](uint64_t length) { return length != 1; });
+  const auto n_ones = static_cast<size_t>(begin - tensor.shape.begin());
+  // Of more than three dimensions, leading ones of length 1 say nothing.
+  const size_t n_dims =
+      tensor.shape.size() - std::min(n_ones, tensor.shape.size() > 3 ? tensor.shape.size() - 3 : 0);
+  if (n_dims == 0 || n_dims > 3)
     throw UnsupportedModelError(result.label() + " has " + std::to_string(tensor.shape.size()) +
                                 " dimensions; akunu has one to three");
   if (tensor.size == 0) throw ModelFormatError(result.label() + " is empty");
   result.format = *format;
-  result.n_dims = static_cast<uint32_t>(tensor.shape.size());
-  std::ranges::copy(tensor.shape, result.shape.end() - result.n_dims);
+  result.n_dims = static_cast<uint32_t>(n_dims);
+  std::copy(tensor.shape.end() - static_cast<ptrdiff_t>(n_dims), tensor.shape.end(),
+            result.shape.end() - result.n_dims);
   result.parts[0] = part_of_file(located);
   return result;
 }

@@ -46,7 +46,6 @@ LayerConfig read_layer(ConfigObject& config, uint32_t dim, const char* heads, co
 }  // namespace
 
 HfConfig read_hf_whisper(ConfigObject& config, uint32_t n_layers) {
-  constexpr uint32_t kMostLayers = 10000;
   HfConfig result;
   ModelConfig& model = result.model;
   result.naming = HfNaming::whisper;

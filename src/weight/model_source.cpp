@@ -1,11 +1,11 @@
 #include "weight/model_source.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <utility>
 
 #include "core/error.h"
+#include "weight/foreign.h"
 #include "weight/gguf_source.h"
 #include "weight/hf_source.h"
 #include "weight/safetensors.h"
@@ -37,39 +37,32 @@ void refuse_quantised_vector(const SourceTensor& tensor) {
         tensor.label() + " is one-dimensional and quantised; akunu has F32, F16 and BF16 there");
 }
 
-namespace {
-
-// The first bytes of a regular file; nothing of anything else. Whatever is wrong with a file is said
-// by the reader of GGUF.
-std::string beginning_of(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return "";
-  std::string begin(16, '\0');
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             &std::fclose);
-  if (!file) return "";
-  begin.resize(std::fread(begin.data(), 1, begin.size(), file.get()));
-  return begin;
-}
-
-}  // namespace
+// Bytes that tell a kind of file.
+constexpr size_t kBeginning = 16;
 
 bool is_hf_model(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return ModelDirectory::is_one(path);
-  return looks_like_safetensors(beginning_of(path));
+  return looks_like_safetensors(beginning_of(path, kBeginning));
 }
 
 bool is_whisper_cpp_model(const std::string& path) {
-  return WhisperCppFile::begins(beginning_of(path));
+  return WhisperCppFile::begins(beginning_of(path, kBeginning));
 }
 
-ModelSource open_model(const std::string& path) {
-  ModelSource source = is_hf_model(path)            ? hf_source(ModelDirectory::open(path))
+ModelSource open_model(const std::string& path, bool with_head) {
+  ModelSource source = is_hf_model(path) ? hf_source(ModelDirectory::open(path), with_head)
                        : is_whisper_cpp_model(path) ? whisper_cpp_source(WhisperCppFile::open(path))
-                                                    : gguf_source(GgufFile::open(path));
+                                                    : gguf_source(GgufFile::open(path), with_head);
   source.path = path;  // of a split model, any part
   return source;
+}
+
+void add_layer_ahead(ModelConfig& config) {
+  LayerConfig layer = config.layers.back();
+  layer.recurs = false;
+  config.layers.push_back(layer);
+  config.n_ahead = 1;
 }
 
 }  // namespace akunu

@@ -39,6 +39,9 @@ struct SourceTensor {
   std::array<uint64_t, 3> shape = {1, 1, 1};   // [n, rows, k], the last contiguous; 1 where absent
   std::array<WeightPart, kMaxPlanes> parts{};  // one per plane of the format
   Transform transform = Transform::none;
+  // Among devices that compute a model together; see WeightSource.
+  Split split = Split::none;
+  uint64_t n_matrices = 1;
 
   uint64_t k() const { return shape[2]; }
   uint64_t rows() const { return shape[0] * shape[1]; }  // those of n matrices, one after the other
@@ -71,6 +74,11 @@ bool is_whisper_cpp_model(const std::string& path);
 // Reads whatever kind of model `path` names, told apart by content. This is the one place that chooses
 // a reader. Throws what the reader throws: see gguf_source.h, hf_source.h and whisper_cpp_source.h. What is no model that
 // akunu reads is named by what it is (foreign.h).
-ModelSource open_model(const std::string& path);
+// `with_head`: with the layer of a prediction head, where it has one (ModelConfig::n_ahead says so); else its tensors are
+// left out, with a note.
+ModelSource open_model(const std::string& path, bool with_head = false);
+
+// Gives the model one more layer, for a prediction head: as those of it that have attention.
+void add_layer_ahead(ModelConfig& config);
 
 }  // namespace akunu

@@ -33,12 +33,13 @@ constexpr NameRule of_streams(std::string_view name, std::string_view first,
           .max_dims = 3};
 }
 
-template <size_t... kSizes>
-constexpr auto joined(const std::array<NameRule, kSizes>&... tables) {
-  std::array<NameRule, (kSizes + ...)> result{};
+// Tables one behind another: the first rule of a name holds.
+template <class Rule, size_t... kSizes>
+constexpr auto joined(const std::array<Rule, kSizes>&... tables) {
+  std::array<Rule, (kSizes + ...)> result{};
   size_t n = 0;
   const auto append = [&](const auto& table) {
-    for (const NameRule& rule : table) result[n++] = rule;
+    for (const Rule& rule : table) result[n++] = rule;
   };
   (append(tables), ...);
   return result;

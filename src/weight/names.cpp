@@ -20,6 +20,7 @@
 #include "core/error.h"
 #include "weight/delta_projections.h"
 #include "weight/name_tables.h"
+#include "weight/scan_factors.h"
 
 namespace akunu {
 namespace {
@@ -35,6 +36,8 @@ constexpr std::string_view kScale = ".scale";
 // Tensors of GGUF files whose names end with their stems.
 constexpr std::string_view kBare[] = {"ssm_a", "ssm_d"};
 bool is_bare(std::string_view stem) { return std::ranges::find(kBare, stem) != std::end(kBare); }
+// Of some architectures; see NameRules::bare.
+constexpr std::string_view kSometimesBare = "ffn_norm";
 
 // A name in the file, taken apart.
 struct FileName {
@@ -48,7 +51,8 @@ std::optional<FileName> take_apart(std::string_view name, std::string_view layer
   if (dot == std::string_view::npos) return std::nullopt;
   FileName result{.layer = {}, .stem = name.substr(0, dot), .suffix = name.substr(dot)};
   // "ffn_down_exps.scale" is beside "ffn_down_exps.weight", and another tensor.
-  if (result.suffix == kScale || is_bare(result.suffix.substr(1)))
+  const std::string_view last = result.suffix.substr(1);
+  if (result.suffix == kScale || is_bare(last) || last == kSometimesBare)
     result = {.layer = {}, .stem = name, .suffix = ".weight"};
   if (result.suffix != ".weight" && result.suffix != ".bias") return std::nullopt;
   if (!result.stem.starts_with(layer_prefix)) return result;
@@ -178,8 +182,9 @@ std::string gguf_name(std::string_view canonical, std::string_view architecture)
       if (pieces_of(rule).size() == 1 && rule.pieces[0].canonical == parts->stem)
         return (parts->layer ? std::string(prefix) + std::to_string(*parts->layer) + "." : "") +
                std::string(rule.name) +
-               (rule.name.ends_with(kScale) || is_bare(rule.name) ? ""
-                                                                  : std::string(parts->suffix));
+               (rule.name.ends_with(kScale) || is_bare(rule.name) || rule.name == rules.bare
+                    ? ""
+                    : std::string(parts->suffix));
   throw UnsupportedModelError("GGUF has no name for the tensor " + std::string(canonical));
 }
 
@@ -265,7 +270,7 @@ std::vector<SourceTensor> give_names(const NameRules& rules, std::string_view na
     }
     first += n;
   }
-  return cut_by_key_heads(std::move(named), config.delta_rule);
+  return with_scan_factors(cut_by_key_heads(std::move(named), config.delta_rule), config.scan);
 }
 
 }  // namespace akunu

@@ -11,6 +11,10 @@
 //   layers.N.streams.{router_norm,router,predict,correct,scale}.weight, vectors
 //   layers.N.attention.{q_a,q_b,kv_a}.{weight,bias}  layers.N.attention.{q_a_norm,kv_a_norm}.weight
 //   layers.N.attention.kv_b.weight, or {k_b,v_b}.weight, of latent attention
+//   layers.N.delta.{a_low,a,gate_low,gate,b}.weight  layers.N.delta.kernel_{q,k,v}.weight  layers.N.delta.norm.weight
+//   layers.N.delta.{rate.weight,time.bias}, beside attention.{q,k,v,output}, of a delta rule whose channels decay apart
+// of a prediction head, which is the last layer
+//   layers.N.ahead.join.{weight,bias}  layers.N.ahead.{embedding_norm,hidden_norm,output_norm}.weight
 // with experts, whose weights are stacks of matrices
 //   layers.N.ffn.router.{weight,bias}  layers.N.ffn.router_choice.bias
 //   layers.N.ffn.experts.{gate,up,down}.{weight,bias}
@@ -26,6 +30,8 @@
 //   layers.N.cross_norm.{weight,bias}  layers.N.cross.{q,k,v,output}.{weight,bias}
 //   encoder.{conv1,conv2}.{weight,bias}  encoder.position_embedding.weight
 //   encoder.output_norm.{weight,bias}  encoder.layers.N.*, as a layer's above
+// and of models that read images, beside the same encoder.{position_embedding,output_norm,layers.N.*}
+//   encoder.patch_embedding.{weight,bias}  encoder.projection_norm.weight  encoder.projection.weight
 //
 // How they follow from the names in a kind of file is data: a table of rules per kind. A rule may
 // also cut a tensor by its rows into several, each a view of the same bytes.
@@ -91,6 +97,8 @@ struct NameRules {
   std::span<const LeftOut> left_out;
   // What stands before the number of a layer of an encoder in front; its tensors have the same rules.
   std::string_view encoder_prefix = {};
+  // A tensor whose name is written without ".weight", as llama.cpp wants it; both are read.
+  std::string_view bare = {};
 };
 
 const NameRules& gguf_names(std::string_view architecture);
@@ -108,6 +116,7 @@ enum class HfNaming : uint8_t {
   usual,          // Llama's; Qwen's and Mistral's are the same
   gemma,          // its norms multiply by 1 + w
   later_gemma,    // Gemma 2 and 3: norms behind attention and the feed-forward network, too
+  gemma3_images,  // the same, beside what reads images
   gemma4,         // the same, whose norms multiply by w
   gemma3n,        // Gemma 4's, with streams of the residual
   centred_norms,  // usual, but norms multiply by 1 + w
@@ -133,6 +142,10 @@ const LeftOut* find_left_out(const NameRules& rules, std::string_view name);
 bool is_of_layer_behind(const NameRules& rules, std::string_view name, size_t n_layers);
 inline constexpr std::string_view kWhyLayerBehind =
     "it guesses tokens further ahead, and akunu makes one at a time";
+// Of a prediction head that akunu computes where it is asked for.
+inline constexpr std::string_view kWhyHeadNotWanted =
+    "it guesses tokens further ahead; where the model is loaded with prediction_head "
+    "(--prediction-head), it proposes them";
 
 // Why a tensor, by its canonical name, is in a file for nothing: it makes keys or values of a layer that
 // reads those of another, or the model's numbers say that it is not used. Empty: it is needed. Ends the

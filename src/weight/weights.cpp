@@ -26,11 +26,13 @@ bool lies_as_wanted(const SourceTensor& tensor) {
 
 }  // namespace
 
-TensorMap outlines(const ModelSource& source) {
+TensorMap outlines(const ModelSource& source, uint32_t n_ranks) {
   TensorMap tensors;
   for (const SourceTensor& tensor : source.tensors)
-    tensors[tensor.name] = {
-        {}, tensor.n_dims == 1 ? Format::f32 : tensor.format, tensor.rows(), tensor.k()};
+    tensors[tensor.name] = {{},
+                            tensor.n_dims == 1 ? Format::f32 : tensor.format,
+                            tensor.rows() / (tensor.split == Split::rows ? n_ranks : 1),
+                            tensor.k() / (tensor.split == Split::columns ? n_ranks : 1)};
   return tensors;
 }
 
@@ -47,7 +49,17 @@ Weights::Weights(std::shared_ptr<Device> device, const ModelSource& source,
     if (tensor.n_dims > 1)
       throw UnsupportedModelError(tensor.label() + " has " + std::to_string(tensor.n_dims) +
                                   " dimensions; akunu has one there");
-    const std::vector<float> values = as_floats(tensor);
+    std::vector<float> values = as_floats(tensor);
+    if (tensor.split != Split::none) {
+      SourceTensor converted = tensor;
+      converted.format = Format::f32;
+      auto owned = std::make_shared<const std::vector<float>>(std::move(values));
+      const std::span<const std::byte> bytes = std::as_bytes(std::span(*owned));
+      converted.parts[0] = {.bytes = bytes, .owner = std::move(owned), .mapping = {}};
+      imported_.push_back(import(converted, false));
+      tensors_[tensor.name] = imported_.back().get();
+      continue;
+    }
     vectors_.emplace_back(device_, values.size() * sizeof(float), "weights (converted)");
     device_->write(vectors_.back().binding(), std::as_bytes(std::span(values)));
     tensors_[tensor.name] = {{vectors_.back().binding()}, Format::f32, 1, tensor.k()};
@@ -61,7 +73,9 @@ OwnedWeight Weights::import(const SourceTensor& tensor, bool in_host_memory) {
            .rows = tensor.rows(),
            .k = tensor.k(),
            .parts = tensor.parts,
-           .in_host_memory = in_host_memory}};
+           .in_host_memory = in_host_memory,
+           .split = tensor.split,
+           .n_matrices = tensor.n_matrices}};
 }
 
 uint64_t Weights::bytes() const {

@@ -16,8 +16,9 @@
 
 namespace akunu {
 
-// What the tensors of a source are on a device, before it has any memory for them: bindings are empty.
-TensorMap outlines(const ModelSource& source);
+// What the tensors of a source are on a device, before it has any memory for them: bindings are empty. Of `n_ranks`
+// devices that compute it together each has its share.
+TensorMap outlines(const ModelSource& source, uint32_t n_ranks = 1);
 
 class Weights {
  public:

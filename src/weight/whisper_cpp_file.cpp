@@ -167,7 +167,7 @@ class WhisperCppParser {
   std::span<const std::byte> take(uint64_t bytes, std::string_view what) {
     if (bytes > remaining())  // not `at_ + bytes > size`: a hostile length wraps around
       throw ModelFormatError(at(at_) + std::string(what) + " needs " + number(bytes) + " bytes, " +
-                             number(remaining()) + " are left; the file is cut off or damaged");
+                             number(remaining()) + " are left" + kCutOff);
     const std::span<const std::byte> taken = bytes_.subspan(at_, bytes);
     at_ += bytes;
     return taken;

@@ -52,6 +52,9 @@ class LoadOptions(Sized):
         ("adapters", ctypes.POINTER(Adapter)),
         ("n_adapters", ctypes.c_size_t),
         ("draft", ctypes.c_char_p),
+        ("gpu_memory", ctypes.c_uint64),
+        ("gpus", ctypes.c_uint32),
+        ("prediction_head", ctypes.c_bool),
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import dense_golden
 import gguf
+import head_models
 import pytest
 from c_library import (
     ARGUMENT,
@@ -123,6 +124,27 @@ def test_another_cache_type_is_refused(library: Library) -> None:
     assert caught.value.status == ARGUMENT
 
 
+@pytest.mark.parametrize(
+    ("device", "gpus", "why"),
+    [
+        (b"cpu", 2, "options.gpus is 2, and the device 'cpu' is one; cuda may be several"),
+        (b"auto", 9, "gpus must be 1 to 8, got 9"),
+        (b"cuda", 2**32 - 1, "gpus must be 1 to 8, got 4294967295"),
+    ],
+)
+def test_more_gpus_than_there_can_be_are_refused(
+    library: Library, device: bytes, gpus: int, why: str
+) -> None:
+    options = LoadOptions(device=device, gpus=gpus)
+    with pytest.raises(CError, match=why) as caught:
+        library.new("load_model", str(EMBER).encode(), ctypes.byref(options))
+    assert caught.value.status == ARGUMENT
+
+
+def test_one_gpu_is_what_a_cpu_may_be_called(library: Library) -> None:
+    assert info_of(library, EMBER, gpus=1).n_layers == info_of(library, EMBER).n_layers
+
+
 def test_a_draft_model_changes_no_token(library: Library) -> None:
     alone, both = load(library), load(library, draft=str(EMBER).encode())
     # That the draft model is there, is seen by the memory of both, before texts need more.
@@ -176,3 +198,22 @@ def test_a_draft_of_another_vocabulary_is_refused(library: Library, tmp_path: Pa
     with pytest.raises(CError, match=r"none\.gguf") as caught:
         load(library, draft=b"none.gguf")
     assert caught.value.status == ARGUMENT
+
+
+def test_a_prediction_head_changes_no_token(library: Library, tmp_path: Path) -> None:
+    folder = head_models.write(tmp_path / "model", "qwen35", 0.0)
+    alone, with_head = load(library, folder), load(library, folder, prediction_head=True)
+    expected, _ = text_of(library, alone)
+    tokens, stats = text_of(library, with_head, speculate=True)
+    assert tokens == expected
+    assert 0 < stats.drafted_tokens < len(tokens)
+    for model in (alone, with_head):
+        library.call("close_model", model)
+    with pytest.raises(CError, match="a prediction head was asked for") as caught:
+        load(library, prediction_head=True)
+    assert caught.value.status == UNSUPPORTED
+    with pytest.raises(CError, match="prediction_head both propose tokens") as caught:
+        load(library, folder, prediction_head=True, draft=str(EMBER).encode())
+    assert caught.value.status == ARGUMENT
+    with pytest.raises(CError, match=r"gpus is 2; it must be 1 with options\.prediction_head"):
+        load(library, folder, prediction_head=True, gpus=2)

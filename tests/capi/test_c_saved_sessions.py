@@ -136,7 +136,7 @@ def model_of_kind(kind: str, folder: Path) -> Path:
         return EMBER
     if kind == "windows":
         return build("gemma3", folder / "model.gguf", seed=1).path
-    family = {"latents": "deepseek2", "states": "lfm2"}[kind]
+    family = {"latents": "deepseek2", "inputs": "lfm2", "states": "qwen35"}[kind]
     return dense_golden.write(folder / "model", dense_golden.load(family))
 
 
@@ -144,7 +144,7 @@ def model_of_kind(kind: str, folder: Path) -> Path:
     ("kind", "kv_type"),
     [
         ("full", "q8_0"), ("full", "q4_0"), ("windows", "f16"), ("latents", "f32"),
-        ("states", "f16"),
+        ("inputs", "f16"), ("states", "f16"),
     ],
 )  # fmt: skip
 def test_files_of_every_kind_of_cache_go_both_ways(

@@ -98,6 +98,8 @@ def test_input_beside_a_prompt_is_left_and_said(run_akunu: Run) -> None:
         (["tokenize", "none.gguf", "-p", "a"], 1, "neither a file nor"),
         (["tokenize", __file__, "-p", "a"], 1, "test_cli_commands.py"),
         (["inspect", "none.gguf"], 1, "neither a file nor"),
+        (["complete", "", "-p", "a"], 1, "'' is neither a file nor"),
+        (["chat", "-m", "", "-p", "a"], 1, "'' is neither a file nor"),
         (["inspect", __file__], 1, "test_cli_commands.py"),
         (
             ["complete", "-p", "a", "--top-k", "1.5"],
@@ -124,6 +126,8 @@ def test_input_beside_a_prompt_is_left_and_said(run_akunu: Run) -> None:
         (["bench", "-r", "0"], 2, "--repetitions"),
         (["bench", "-o", "sql"], 2, "--output"),
         (["bench", "--device", "abacus"], 1, "abacus"),
+        (["inspect", "--device", "abacus"], 1, 'no device "abacus"; known are auto'),
+        (["plan", "ember", "--device", "abacus"], 1, 'no device "abacus"; known are auto'),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

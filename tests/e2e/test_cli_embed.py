@@ -120,6 +120,13 @@ def test_an_encoder_does_not_chat(run_akunu: Run, bert_file: str) -> None:
     assert "bert is an encoder: it embeds texts (Model.embed, akunu embed)" in done.stderr
 
 
+@pytest.mark.parametrize("arguments", [[], ["-p", "100000"], ["-p", "4", "-n", "0"]])
+def test_an_encoder_is_not_measured(run_akunu: Run, bert_file: str, arguments: list[str]) -> None:
+    done = run_akunu("bench", bert_file, *arguments)
+    assert done.returncode == 1
+    assert "is an encoder: it embeds texts; akunu bench takes models that write" in done.stderr
+
+
 def test_a_disk_that_is_full_is_said(bert_file: str, tmp_path: Path) -> None:
     def few_bytes() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))

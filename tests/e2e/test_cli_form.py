@@ -101,6 +101,7 @@ def test_json_tells_what_was_left_out_and_what_the_text_does_against_it(run_akun
         (("--regex", "a", "--choice", "b"), "--regex and --choice are given; a text has one form"),
         (("--json-object", "--regex", "a"), "--json-object and --regex are given"),
         (("--schema", "nowhere.json"), "--schema nowhere.json cannot be read: No such file"),
+        (("--schema", ""), "--schema is empty; it is a text, or a file that has one"),
         (("--grammar", "nowhere.gbnf"), "--grammar nowhere.gbnf cannot be read: No such file"),
         (("--weaken-schema",), "--weaken-schema is given, but there is no --schema"),
     ],

@@ -7,8 +7,11 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
+import numpy as np
 import pytest
+from gguf import GGUFWriter
 
 import akunu
 from akunu import _core
@@ -81,6 +84,22 @@ def test_shares_are_of_what_the_same_run_measured(run_akunu: Run, ember: akunu.M
     table = run_akunu("profile", "-r", "1", "--roofline").stdout.splitlines()
     assert table[0].split()[-6:] == ["GB/s", "of", "reads", "Gop/s", "of", "peak"]
     assert table[-1].startswith("limits measured here")
+
+
+def test_a_delta_rule_has_a_gate_of_its_own(tmp_path: Path, ember: akunu.Model) -> None:
+    """Its command and that of a feed-forward network have one label: gate."""
+    rows = {"attn_qkv": 64, "attn_gate": 32, "ssm_alpha": 4, "ffn_gate": 48}
+    writer = GGUFWriter(tmp_path / "delta.gguf", "qwen35")
+    for name, n in rows.items():
+        writer.add_tensor(f"blk.0.{name}.weight", np.zeros((n, 16), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    tensors = _core.GgufFile(str(tmp_path / "delta.gguf")).tensors
+    work, step = WorkModel.of(tensors, ember.config, "f16", 1), Step(0, 1, 0)
+    assert work.command_work("qkv, gate, a", step).read_bytes == 4 * (64 + 32 + 4) * 16
+    assert work.command_work("gate, up, activation", step).read_bytes == 4 * 48 * 16
 
 
 def test_what_is_before_a_step_has_been_computed(ember: akunu.Model) -> None:

@@ -211,3 +211,33 @@ def test_what_cannot_be_is_refused() -> None:
         akunu.SamplingOptions(context_overflow="slide")
     with pytest.raises(ArgumentError, match="penalties would forget it"):
         akunu.SamplingOptions(context_overflow="shift", penalize_prompt=False)
+
+
+def test_more_messages_than_the_context_has_tokens_shift(model: Any) -> None:
+    messages = [
+        {"role": "assistant" if index % 2 else "user", "content": f"Hello {index}"}
+        for index in range(CONTEXT + 1)
+    ]
+    with pytest.raises(ContextOverflowError, match=f"{CONTEXT + 1} messages"):
+        model.chat(messages, max_tokens=4)
+    reply = model.chat(messages, max_tokens=4, context_overflow="shift")
+    assert KEPT // 2 < reply.prompt_tokens <= KEPT
+    assert reply == asyncio.run(model.chat_async(messages, max_tokens=4, context_overflow="shift"))
+
+
+def test_megabytes_are_refused_before_their_tokens_are_known(
+    model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "hello " * 400_000
+    chat = [{"role": "user", "content": long}]
+    monkeypatch.setattr(akunu.Tokenizer, "encode_pieces", None)
+    for call in (
+        lambda: model.generate(long),
+        lambda: model.generate([long]),
+        lambda: model.chat(chat),
+        lambda: model.chat([chat]),
+        lambda: asyncio.run(model.generate_async(long)),
+        lambda: asyncio.run(model.chat_async(chat)),
+    ):
+        with pytest.raises(ContextOverflowError, match=r"at least \d+ tokens, the context"):
+            call()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,27 @@ def test_doctor_counts_what_is_there_and_tries_it(folder: Path, run_akunu: Any) 
     assert "kept and found" in done.stdout
     assert sorted(folder.rglob("*")) == before
     assert "prefixes on the disk" not in run_akunu("doctor").stdout
+
+
+def test_a_disk_without_room_is_noted_at_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    for free, notes in (
+        (10_000, ["has 10000 bytes left: nothing more is kept there"]),
+        (1 << 30, []),
+    ):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage._replace(free=free))
+        with akunu.load("ember", context=512, cache_dir=tmp_path) as model:
+            assert len(model.notes) == len(notes)
+            assert all(part in note for part, note in zip(notes, model.notes, strict=True))
+
+
+def test_a_size_without_a_folder_is_noted() -> None:
+    with akunu.load("ember", context=512, cache_size=1 << 20) as model:
+        assert model.notes == (
+            "cache_size is given without cache_dir: nothing is kept on the disk",
+        )
 
 
 def test_doctor_says_what_is_wrong_with_a_folder(tmp_path: Path, run_akunu: Any) -> None:

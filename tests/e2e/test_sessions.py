@@ -309,6 +309,20 @@ def test_a_file_with_other_bytes_says_so(tmp_path: Path, ember: Any) -> None:
         ember.load_session(path)
     with pytest.raises(SessionFileError, match="cannot be read: No such file"):
         ember.load_session(tmp_path / "nowhere")
+    for nothing in (None, 5, ""):
+        for act in (ember.load_session, ember.session().save):
+            with pytest.raises(ArgumentError, match=r"path is .*; it must be the path of a file"):
+                act(nothing)
+
+
+def test_a_path_may_begin_with_the_home(
+    tmp_path: Path, ember: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    session = ember.session()
+    session.append("Hello")
+    session.save("~/kept.session")
+    assert ember.load_session("~/kept.session").n_tokens == session.n_tokens
 
 
 def test_a_header_of_nonsense_is_refused_by_name(tmp_path: Path, ember: Any) -> None:

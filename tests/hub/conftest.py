@@ -12,9 +12,14 @@ from pathlib import Path
 import pytest
 from hub_server import Hub, serve
 from hub_support import EMBER, Done
+from tqdm import tqdm
 
 from akunu.cli.main import main
 from akunu.hub import neighbours
+
+# Progress bars of downloads start no thread that watches them: it would outlive these tests, and
+# tests of the server in the same process count threads.
+tqdm.monitor_interval = 0
 
 NO_USERS_SETTINGS = ("HF_", "HUGGING", "XDG_", "OLLAMA_", "TRANSFORMERS_OFFLINE")
 

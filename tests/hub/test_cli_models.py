@@ -213,9 +213,10 @@ def test_a_plan_says_what_does_not_work(hub: Hub, repo: Repo, run_akunu: Run, em
         f"error: {REPO}:Q8_0: general.architecture is 'mamba'; akunu has llama, qwen2, qwen3, "
         "phi3, gemma, gemma2, gemma3, gemma3n, gemma4, mistral3, granite, smollm3, olmo2, glm4, "
         "ernie4_5, seed_oss, hunyuan-dense, exaone4, starcoder2, command-r, cohere2, deepseek2, "
-        "minicpm3, lfm2, qwen35, qwen2moe, qwen3moe, qwen35moe, qwen3next, olmoe, granitemoe, "
-        "granitehybrid, nemotron_h, glm4moe, hunyuan-moe, deepseek, gpt-oss, ernie4_5-moe, bert, "
-        "nomic-bert, jina-bert-v2, modern-bert, eurobert, gemma-embedding, whisper"
+        "minicpm3, lfm2, qwen35, qwen2moe, qwen3moe, qwen35moe, qwen3next, kimi-linear, olmoe, "
+        "granitemoe, granitehybrid, nemotron_h, nemotron_h_moe, falcon-h1, mamba2, glm4moe, "
+        "hunyuan-moe, deepseek, gpt-oss, ernie4_5-moe, bert, nomic-bert, jina-bert-v2, "
+        "modern-bert, eurobert, gemma-embedding, whisper"
     )
     assert "to download" in done.stdout
     done = run_akunu("plan", REPO, "--json")

@@ -106,3 +106,11 @@ def test_a_name_of_nothing_says_what_was_looked_for(
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
     with pytest.raises(ArgumentError, match=message):
         akunu.load(name)
+
+
+def test_a_link_to_nothing_is_said_to_be_one(tmp_path: Path) -> None:
+    (tmp_path / "model.gguf").symlink_to("gone.gguf")
+    (tmp_path / "round.gguf").symlink_to("round.gguf")
+    for name, where in (("model.gguf", "gone.gguf"), ("round.gguf", "round.gguf")):
+        with pytest.raises(ArgumentError, match=f"is a link to {where}, which is not there"):
+            akunu.load(str(tmp_path / name))

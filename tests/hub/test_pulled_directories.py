@@ -13,6 +13,7 @@ from hub_support import EMBER, Done
 
 sys.path.append(str(Path(__file__).parents[1] / "models"))
 
+import encoder_models as em
 import hf_directory
 import numpy as np
 from random_models import KINDS, random_weights
@@ -65,6 +66,49 @@ def test_the_files_of_the_model_are_fetched_and_no_others(
     (path / "model-00002-of-00002.safetensors").unlink()  # what is not whole is not here
     with pytest.raises(ArgumentError, match="not on this machine"):
         akunu.load(REPO, local_only=True)
+
+
+def test_an_encoder_comes_with_what_says_how_it_embeds(hub: Hub, tmp_path: Path) -> None:
+    """Without those files it would embed, in another way than it was trained for."""
+    spec = em.EncoderSpec()
+    folder = em.write_directory(
+        tmp_path / "encoder",
+        spec,
+        em.random_tensors(spec),
+        pooling="cls",
+        prompts={"query": "a cat ", "document": ""},
+    )
+    dense = {"linear.weight": np.eye(8, spec.dim, dtype=np.float32)}
+    (folder / "2_Dense").mkdir()
+    (folder / "2_Dense/config.json").write_text(
+        json.dumps({"activation_function": "torch.nn.modules.linear.Identity", "bias": False})
+    )
+    em.write_safetensors(
+        folder / "2_Dense/model.safetensors",
+        {name: ("F32", each.shape, each.tobytes()) for name, each in dense.items()},
+    )
+    modules = json.loads((folder / "modules.json").read_text())
+    kind = "sentence_transformers.models.Dense"
+    modules.insert(2, {"idx": 2, "path": "2_Dense", "type": kind})
+    (folder / "modules.json").write_text(json.dumps(modules))
+    here = {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    more = {"onnx/config.json": b"{}", "openvino/model.safetensors": b"x", "vocab.txt": b"x"}
+    hub.repos[REPO] = Repo({**here, **more})
+    path = akunu.pull(REPO)
+    assert {
+        str(each.relative_to(path)): each.read_bytes() for each in path.rglob("*") if each.is_file()
+    } == here
+    with akunu.load(folder) as model, akunu.load(REPO, local_only=True) as fetched:
+        assert fetched.embedding == model.embedding
+        assert fetched.embedding.pooling == "cls"
+        for prompt in (None, "query"):
+            ours = fetched.embed("a dog", prompt_name=prompt)
+            assert ours.shape == (8,)
+            np.testing.assert_array_equal(ours, model.embed("a dog", prompt_name=prompt))
 
 
 def test_a_directory_is_listed_planned_and_inspected(

@@ -11,7 +11,7 @@ from reference import ALL_FORMATS, Weight
 from akunu import _core
 
 NONE = 0xFFFFFFFF
-ACTIVE, CHAINED, PROMPT, MASKED = 1, 2, 4, 16
+ACTIVE, CHAINED, PROMPT, VECTOR_INPUT, MASKED = 1, 2, 4, 8, 16
 SCORED = 32
 PAGE = 256  # positions per page
 MAX_FEW_ROWS = 16
@@ -90,6 +90,7 @@ class Run:
     sequence: int
     position: int
     n_rows: int
+    is_image: bool = False  # all rows see each other, and their inputs are vectors
 
 
 @dataclass(frozen=True)
@@ -158,9 +159,12 @@ def make_step(runs: Sequence[Run], *, max_positions: int = 1024, seed: int = 0) 
         part["sequence"] = run.sequence
         part["position"] = run.position + np.arange(run.n_rows)
         part["kv_length"] = part["position"] + 1
+        part["flags"] = ACTIVE
+        if run.is_image:
+            part["kv_length"] = run.position + run.n_rows
+            part["flags"] |= VECTOR_INPUT
         part["span"] = index
         first += run.n_rows
-    rows["flags"] = ACTIVE
     rows["head_row"] = NONE
     rows["adapter"] = NONE
     rows["last_position"] = max_positions - 1

@@ -25,6 +25,13 @@ def angles_of(rng, n_rows, n_pairs):
     return np.stack([np.cos(turn), np.sin(turn)], axis=-1).reshape(n_rows, -1).astype(np.float32)
 
 
+def turned_or_not(heads, angles, n_pairs, style):
+    """Rotated heads and their bound; without angles they are as they were."""
+    if angles is None:
+        return heads, np.zeros(heads.shape)
+    return ref.rope(heads, angles, n_pairs, style)
+
+
 SHAPES = [
     pytest.param((1, 8, 1, 1, 1), id="1"),
     pytest.param((3, 20, 5, 40, 12), id="odd"),
@@ -75,7 +82,7 @@ class Heads:
         plain = heads[..., : self.n_plain]
         absorbed = np.einsum("rhj,hji->rhi", plain, self.k)
         magnitude = np.einsum("rhj,hji->rhi", np.abs(plain), np.abs(self.k))
-        turned, bound = ref.rope(heads[..., self.n_plain :], angles, self.n_pairs, style)
+        turned, bound = turned_or_not(heads[..., self.n_plain :], angles, self.n_pairs, style)
         n = len(rows)
         return (
             np.concatenate([absorbed, turned], axis=2).reshape(n, -1),

@@ -7,6 +7,7 @@ from the number of roundings that a term passes through. UNIT is half a unit in 
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -317,6 +318,10 @@ def assert_activation(kind: str, actual: Array, expected: Array, bound: Array) -
 # --- Operations -----------------------------------------------------------------------------------
 
 
+# Prompts of the device cuda go another way then (docs/cuda.md).
+ON_WARPGROUPS = os.environ.get("AKUNU_CUDA_PROMPTS") == "warpgroups"
+
+
 def matmul(weight: Weight, activation: Activation) -> tuple[Array, Array]:
     """float64 [rows, n]. Floats: eight lanes take k in order, then meet. Codes: group by group."""
     if activation.kind == "bf16":
@@ -336,7 +341,20 @@ def matmul(weight: Weight, activation: Activation) -> tuple[Array, Array]:
     # Additions in a lane, three to join the lanes, the product. Codes that become floats first: a
     # product of scales, the product with the code, the minimum.
     roundings = -(-k // LANES) + 3 + 2 + (0 if weight.block == 1 else 3)
-    return values, growth(roundings) * magnitude + k * TINY
+    bound = growth(roundings) * magnitude + k * TINY
+    if ON_WARPGROUPS and len(values) > 16:
+        bound += rounding_on_warpgroups(weight, activation.values)
+    return values, bound
+
+
+def rounding_on_warpgroups(weight: Weight, x: Array) -> Array:
+    """Prompts' inputs are halves there; codes of q6_k times their scales are, too.
+
+    Beside weights in bf16 they are pairs of bfloat16 numbers.
+    """
+    largest = np.abs(np.where(np.isfinite(x), x, 0)).max(axis=1, keepdims=True)
+    relative = {"q6_k": 2.0**-10 + 2.0**-22, "bf16": 2.0**-17}.get(weight.format, 2.0**-11)
+    return (np.abs(x) * relative + largest * 2.0**-38) @ np.abs(weight.values).T
 
 
 def roundings_of_codes(format_name: str, k: int) -> int:
@@ -480,7 +498,7 @@ def attention(
     group = shape.n_heads // shape.n_kv_heads
     for r, row in enumerate(step.rows):
         end = int(row["kv_length"])
-        begin = max(0, end - shape.window) if shape.window else 0
+        begin = max(0, int(row["position"]) + 1 - shape.window) if shape.window else 0
         pages, places = page_offsets(step, int(row["sequence"]), np.arange(begin, end))
         n_pages = (end - 1) // 256 - begin // 256 + 1
         for h in range(shape.n_heads):

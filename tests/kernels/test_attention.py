@@ -28,13 +28,13 @@ class Setting:
         """Pages that every row's window has left behind may be anybody's: they have no number."""
         rows, window = self.step.rows, self.shape.window
         for sequence in set(rows["sequence"].tolist()) if window else ():
-            shortest = int(rows["kv_length"][rows["sequence"] == sequence].min())
+            before = int(rows["position"][rows["sequence"] == sequence].min()) + 1
             first = self.step.page_base + sequence * self.step.page_stride
-            self.step.pages[first : first + max(0, shortest - window) // PAGE] = NONE
+            self.step.pages[first : first + max(0, before - window) // PAGE] = NONE
         seen = np.zeros((self.step.n_pages, PAGE), bool)
         for row in rows:
-            end = int(row["kv_length"])
-            positions = np.arange(max(0, end - window) if window else 0, end)
+            begin = max(0, int(row["position"]) + 1 - window) if window else 0
+            positions = np.arange(begin, int(row["kv_length"]))
             seen[ref.page_offsets(self.step, int(row["sequence"]), positions)] = True
         for cache in (self.keys, self.values):
             np.moveaxis(cache, 2, 1)[~seen] = np.nan
@@ -231,6 +231,39 @@ def test_a_window_starts_at_the_right_position(target, rng, window):
     setting = Setting(rng, shape, [Run(0, 250, 20), Run(1, 600, 1)], "f16")
     expected, bound = setting.expected()
     ref.assert_activation("f32", setting.run(target, "f32"), expected, bound)
+
+
+IMAGES = [
+    pytest.param([Run(0, 0, 70, is_image=True)], id="first"),
+    pytest.param([Run(0, 230, 64, is_image=True)], id="over-an-edge"),
+    pytest.param([Run(0, 517, 9, is_image=True)], id="the-rest-of-one"),
+    pytest.param(
+        [Run(0, 250, 20), Run(0, 270, 40, is_image=True), Run(1, 600, 1), Run(0, 310, 5)],
+        id="between-texts",
+    ),
+]
+
+
+@pytest.mark.parametrize("window", [0, 80, 257])
+@pytest.mark.parametrize("runs", IMAGES)
+def test_rows_of_an_image_see_each_other(target, rng, kind, runs, window):
+    """A window begins before a row's own position, and what is behind an image is NaN."""
+    setting = Setting(rng, AttentionShape(8, 4, 40, window=window), runs, "f16")
+    row_class = "few" if kind == "q8_32" else "many"  # in which that is what attention writes
+    expected, bound = setting.expected(kind="f32" if kind == "q8_32" else kind)
+    out = setting.run(target, kind, row_class=row_class)
+    ref.assert_activation(kind, out, expected, bound)
+    assert_same_bits(setting.run(target, kind, row_class=row_class, threads=3), out)
+
+
+def test_rows_of_an_image_have_the_same_bits_with_less_of_it_to_do(target, rng, kind):
+    """The beginning of an image may be in the cache already."""
+    setting = Setting(rng, AttentionShape(8, 4, 40, window=100), [Run(0, 230, 75, True)], "f16")
+    whole = setting.run(target, kind, row_class="many")
+    rest = make_step([Run(0, 270, 35, True)])
+    setting.query = setting.query[40:]
+    out = setting.run(target, kind, rest, row_class="many")
+    assert_same_bits(out, whole[40:])
 
 
 @pytest.mark.parametrize("soft_cap", [0.5, 30.0])

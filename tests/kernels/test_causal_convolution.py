@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import reference as ref
 from harness import (
-    PAGE,
     On,
     Run,
     assert_same_bits,
@@ -17,15 +16,17 @@ from harness import (
     run,
 )
 
+# Numbers, width, whether there is a bias, positions that the cache keeps.
 SHAPES = [
-    pytest.param((1, 2, False), id="1x2"),
-    pytest.param((96, 4, True), id="mamba"),
-    pytest.param((300, 3, True), id="rest"),
+    pytest.param((1, 2, False, 1), id="1x2"),
+    pytest.param((96, 4, True, 4), id="mamba"),
+    pytest.param((600, 3, True, 5), id="rest"),
 ]
 RUNS = [
     pytest.param([Run(0, 0, 1)], id="first"),
     pytest.param([Run(1, 700, 1)], id="step"),
     pytest.param([Run(2, 0, 37), Run(0, 5, 3), Run(1, 300, 1)], id="three-texts"),
+    pytest.param([Run(0, 1, 2), Run(3, 255, 2), Run(2, 2, 1), Run(1, 511, 6)], id="few-rows"),
 ]
 
 
@@ -33,7 +34,7 @@ class Convolved:
     """Inputs of a step's rows, and what the cache has of the rows before; all else is NaN."""
 
     def __init__(self, rng, shape, runs):
-        self.n, self.width, has_bias = shape
+        self.n, self.width, has_bias, self.n_kept = shape
         self.step = make_step(runs)
         n_rows = len(self.step.rows)
         self.first = 5
@@ -41,7 +42,7 @@ class Convolved:
         self.input[:, self.own] = rng.standard_normal((n_rows, self.n))
         self.weight = rng.standard_normal((self.n, self.width)).astype(np.float32)
         self.bias = rng.standard_normal(self.n).astype(np.float32) if has_bias else None
-        self.cache = poisoned((self.step.n_pages, PAGE, self.n))
+        self.cache = poisoned((self.step.n_pages, self.n_kept, self.n))
         for each in runs:
             for position in range(max(each.position - self.width + 1, 0), each.position):
                 self.cache[self.place(each.sequence, position)] = rng.standard_normal(self.n)
@@ -51,19 +52,19 @@ class Convolved:
         return slice(self.first, self.first + self.n)
 
     def place(self, sequence, position):
-        page, place = ref.page_offsets(self.step, sequence, position)
-        return int(page), int(place)
+        page, _ = ref.page_offsets(self.step, sequence, 0)
+        return int(page), position % self.n_kept
 
     def run(self, target, threads=1, cache=None, **part):
         """What comes out, and the cache then."""
         out = poisoned((len(self.step.rows), self.n))
         cache = self.cache.copy() if cache is None else cache
         stride = self.input.shape[1]
-        tables = (self.step.page_stride, self.step.page_base)
+        rest = (self.n_kept, self.step.page_stride, self.step.page_base)
         run(
             "causal_convolution",
             [self.input, self.weight.reshape(-1), self.bias, cache, out],
-            pack_params("causal_convolution", self.n, self.width, stride, self.first, *tables),
+            pack_params("causal_convolution", self.n, self.width, stride, self.first, *rest),
             self.step,
             On(target, threads, cache="f32", row_class="many"),
             **part,
@@ -102,16 +103,14 @@ def test_rows_see_the_inputs_before_them(target, rng, shape, runs):
     expected, bound = convolved.expected()
     out, cache = convolved.run(target)
     assert_within(out, expected, bound)
-    untouched = np.ones(cache.shape[:2], bool)
+    kept = convolved.cache.copy()
     for row, values in zip(convolved.step.rows, convolved.input, strict=True):
-        place = convolved.place(row["sequence"], row["position"])
-        assert_same_bits(cache[place], values[convolved.own])
-        untouched[place] = False
-    assert_same_bits(cache[untouched], convolved.cache[untouched])
+        kept[convolved.place(row["sequence"], row["position"])] = values[convolved.own]
+    assert_same_bits(cache, kept)
 
 
 def test_a_text_has_the_same_bits_alone_in_pieces_and_beside_others(target, rng):
-    shape = (160, 4, True)
+    shape = (700, 4, True, 4)
     convolved = Convolved(rng, shape, [Run(0, 0, 20), Run(1, 9, 3), Run(2, 0, 5)])
     together, cache = convolved.run(target)
     again, cache_again = convolved.run(target, threads=3)
@@ -122,26 +121,31 @@ def test_a_text_has_the_same_bits_alone_in_pieces_and_beside_others(target, rng)
         alone, _ = convolved.run(target, first_span=span, n_spans=1, **part)
         assert_same_bits(alone[rows], together[rows])
 
-    pieces = Convolved(rng, shape, [Run(0, 0, 1), Run(0, 1, 12), Run(0, 13, 7)])
+    pieces = Convolved(rng, shape, [Run(0, 0, 1), Run(0, 1, 12), Run(0, 13, 6), Run(0, 19, 1)])
     pieces.input, pieces.weight, pieces.bias = (
         convolved.input[:20],
         convolved.weight,
         convolved.bias,
     )
     kept = pieces.cache.copy()
-    for span, rows in enumerate([slice(0, 1), slice(1, 13), slice(13, 20), slice(13, 20)]):
-        # The last piece runs twice: what it keeps, and what comes out, is the same again.
+    ends = [0, 1, 13, 19, 20]
+    for span in (0, 1, 2, 3, 3):
+        # The last row runs twice: what it keeps, and what comes out, is the same again.
+        rows = slice(ends[span], ends[span + 1])
         part = {"first_row": rows.start, "n_rows": rows.stop - rows.start}
-        out, _ = pieces.run(target, cache=kept, first_span=min(span, 2), n_spans=1, **part)
+        out, _ = pieces.run(target, cache=kept, first_span=span, n_spans=1, **part)
         assert_same_bits(out[rows], together[rows])
-    for position in range(20):
+    for position in range(16, 20):
         assert_same_bits(kept[pieces.place(0, position)], cache[convolved.place(0, position)])
 
 
 def test_a_row_that_is_not_active_keeps_nothing(target, rng):
-    convolved = Convolved(rng, (64, 3, False), [Run(0, 4, 6), Run(1, 8, 2)])
+    convolved = Convolved(rng, (64, 3, False, 3), [Run(0, 4, 6), Run(1, 8, 2), Run(2, 30, 9)])
     convolved.step.rows["flags"][2:6] = 0
+    convolved.step.rows["flags"][13:] = 0
     _, cache = convolved.run(target)
-    for position in range(6, 10):
-        place = convolved.place(0, position)
-        assert_same_bits(cache[place], convolved.cache[place])
+    kept = convolved.cache.copy()
+    for row in (0, 1, 6, 7, 8, 9, 10, 11, 12):
+        place = convolved.place(*convolved.step.rows[["sequence", "position"]][row])
+        kept[place] = convolved.input[row, convolved.own]
+    assert_same_bits(cache, kept)

@@ -11,11 +11,11 @@ from harness import ACTIVE, On, Run, assert_same_bits, make_step, pack_params, p
 LOG_STRIDE = 40
 
 
-def embed(target, table, log, step, scale, dim, *, threads=2):
+def embed(target, table, log, step, scale, dim, *, threads=2, vectors=None):
     out = poisoned((len(step.rows), dim))
     statuses = run(
         "embed",
-        [log, table, out],
+        [log, table, out, vectors],
         pack_params("embed", dim, len(table.values), log.shape[1], scale, 0),
         step,
         On(target, threads),
@@ -124,3 +124,32 @@ def test_an_inactive_row_s_token_is_nobody_s_error(target, rng):
     step.rows["flags"] = 0
     _, statuses = embed(target, table, np.array([[99]], np.uint32), step, 1.0, 32)
     assert not statuses
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("format_name", ["f32", "bf16", "q8_0", "q4_k"])
+def test_rows_of_an_image_have_their_vectors_as_they_are(target, rng, format_name, threads):
+    dim = 272 if format_name in ("f32", "bf16") else 256
+    table = ref.random_weight(format_name, 9, dim, rng)
+    step = make_step([Run(0, 0, 2), Run(0, 2, 5, is_image=True), Run(0, 7, 1)])
+    # What the log has for an image is not looked at.
+    log = np.array([[3, 8, 99, 99, 1, 0xFFFFFFFF, 99, 5]], np.uint32)
+    vectors = rng.standard_normal((8, dim)).astype(np.float32)
+    vectors[2, 1], vectors[3, 2], vectors[4, dim - 1] = np.nan, np.inf, -0.0
+    vectors[[0, 1, 7]] = np.nan  # nor what stands there for other rows
+    out, statuses = embed(target, table, log, step, 11.5, dim, threads=threads, vectors=vectors)
+    assert not statuses
+    assert_same_bits(out[2:7], vectors[2:7])
+    expected = table.values.astype(np.float32)[[3, 8, 5]] * np.float32(11.5)
+    assert_same_bits(out[[0, 1, 7]], expected)
+
+
+@pytest.mark.parametrize("dim", [1, 7, 33])
+def test_a_vector_needs_no_multiple(target, rng, dim):
+    table = ref.random_weight("f32", 4, dim, rng)
+    step = make_step([Run(0, 0, 1), Run(0, 1, 2, is_image=True)])
+    vectors = rng.standard_normal((3, dim)).astype(np.float32)
+    log = np.zeros((1, 3), np.uint32)
+    out, _ = embed(target, table, log, step, 2.0, dim, vectors=vectors)
+    assert_same_bits(out[1:], vectors[1:])
+    assert_same_bits(out[:1], table.values.astype(np.float32)[:1] * np.float32(2))

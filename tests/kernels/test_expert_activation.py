@@ -7,14 +7,14 @@ import pytest
 import reference as ref
 from harness import On, assert_same_bits, pack_params, plain_step, run
 
-SILU, GELU_TANH, CLAMPED = 0, 1, 5
+SILU, GELU_TANH, CLAMPED, RELU_SQUARED = 0, 1, 5, 7
 LIMIT, ALPHA = 1.5, 1.702
 
 
 def activate(target, kind, gate, up, activation, *, threads=1, **part):
     rows, n_chosen, n = gate.shape
     out = ref.activation_array(kind, rows * n_chosen, n)
-    operands = [gate.reshape(rows, -1), up.reshape(rows, -1), out]
+    operands = [gate.reshape(rows, -1), None if up is None else up.reshape(rows, -1), out]
     params = pack_params("expert_activation", n, n_chosen, activation, LIMIT, ALPHA)
     run("expert_activation", operands, params, plain_step(rows), On(target, threads, kind), **part)
     return out.reshape(rows, n_chosen, -1)
@@ -30,6 +30,17 @@ def test_is_gated_activation_of_each(target, rng, kind, activation, n, rows):
     operands = [gate.reshape(-1, n), up.reshape(-1, n), out]
     params = pack_params("gated_activation", n, activation, 0, 0)
     run("gated_activation", operands, params, plain_step(rows * 3), On(target, 1, kind))
+    assert_same_bits(found.reshape(out.shape), out)
+
+
+@pytest.mark.parametrize("activation", [SILU, RELU_SQUARED])
+@pytest.mark.parametrize("n", [32, 1856])
+def test_without_a_gate_it_is_the_activation_of_each(target, rng, kind, activation, n):
+    made = rng.standard_normal((5, 3, n)).astype(np.float32)
+    found = activate(target, kind, made, None, activation)
+    out = ref.activation_array(kind, 15, n)
+    params = pack_params("activate", n, activation, 0, 0)
+    run("activate", [made.reshape(-1, n), out], params, plain_step(15), On(target, 1, kind))
     assert_same_bits(found.reshape(out.shape), out)
 
 

@@ -1,4 +1,7 @@
-"""gated_delta_rule (Yang et al., 2024): heads whose states are matrices that every row changes."""
+"""gated_delta_rule (Yang et al., 2024): heads whose states are matrices that every row changes.
+
+Per channel (Kimi Delta Attention, 2025) each number of a key fades by a factor of its own.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +27,18 @@ RUNS = [
 class Recurrent:
     """A step's rows, and the states of texts that have begun; all else of the pages is NaN."""
 
-    def __init__(self, rng, shape, runs, tiled=False):
-        self.shape, self.tiled = shape, tiled
+    def __init__(self, rng, shape, runs, tiled=False, channels=False):
+        self.shape, self.tiled, self.channels = shape, tiled, channels
         n_keys, n_values, key_dim, value_dim = shape
         self.step = make_step(runs)
         n = len(self.step.rows)
         width = 2 * n_keys * key_dim + n_values * value_dim
         self.input = rng.standard_normal((n, width)).astype(np.float32)
-        self.a = (3 * rng.standard_normal((n, n_values))).astype(np.float32)
+        n_decays = n_values * (key_dim if channels else 1)
+        self.a = (3 * rng.standard_normal((n, n_decays))).astype(np.float32)
         self.b = (3 * rng.standard_normal((n, n_values))).astype(np.float32)
         self.rate = -rng.uniform(0.01, 2, n_values).astype(np.float32)
-        self.bias = rng.standard_normal(n_values).astype(np.float32)
+        self.bias = rng.standard_normal(n_decays).astype(np.float32)
         self.pages = poisoned((self.step.n_pages, 2, n_values, value_dim, key_dim))
         for each in runs:
             if each.position > 0:
@@ -57,7 +61,7 @@ class Recurrent:
         params = pack_params(
             "gated_delta_rule",
             *(n_keys, n_values, key_dim, value_dim, self.tiled),
-            *(self.step.page_stride, self.step.page_base),
+            *(self.step.page_stride, self.step.page_base, self.channels),
         )
         operands = [self.input, self.a, self.b, self.rate, self.bias, pages, out]
         on = On(target, threads, cache="f32", row_class="many")
@@ -81,8 +85,9 @@ class Recurrent:
 
         query, key = normed(parts[0]) / np.sqrt(key_dim), normed(parts[1])
         value = parts[2].reshape(n, n_values, value_dim)
-        rate = self.rate.astype(np.float64)
-        raw = self.a.astype(np.float64) + self.bias
+        # Of each number of a key, or of all of them.
+        raw = (self.a.astype(np.float64) + self.bias).reshape(n, n_values, -1)
+        rate = self.rate.astype(np.float64)[:, None]
         time = np.logaddexp(0, raw)
         keep, share = np.exp(rate * time), 1 / (1 + np.exp(-self.b.astype(np.float64)))
         out = np.zeros((n, n_values, value_dim))
@@ -95,7 +100,7 @@ class Recurrent:
                 state = self.state(self.pages, span["sequence"], position).astype(np.float64)
             wrong = np.zeros((n_values, value_dim))
             for r in range(first, first + span["n_rows"]):
-                fading, part = keep[r][:, None, None], share[r][:, None]
+                fading, part = keep[r][:, None, :], share[r][:, None]
                 k, q = key[r][:, None, :], query[r][:, None, :]
                 old = fading * state
                 change = part * (value[r] - (old * k).sum(-1))
@@ -103,10 +108,9 @@ class Recurrent:
                 seen = (np.abs(old) * np.abs(k)).sum(-1)
                 size = np.abs(old) + np.abs(k) * (part * (np.abs(value[r]) + seen))[:, :, None]
                 # Sums, exponentials, and what is wrong in the exponent.
-                roundings = key_dim + 16 + np.abs(rate) * time[r] * (10 + np.abs(raw[r]))
-                wrong = wrong * fading[:, 0] + ref.growth(roundings[:, None]) * np.linalg.norm(
-                    size, axis=-1
-                )
+                roundings = key_dim + 17 + np.abs(rate) * time[r] * (10 + np.abs(raw[r]))
+                most = roundings.max(-1, keepdims=True)
+                wrong = wrong * fading.max(-1) + ref.growth(most) * np.linalg.norm(size, axis=-1)
                 out[r] = (state * q).sum(-1)
                 bound[r] = np.linalg.norm(q, axis=-1) * wrong * (1 + 1e-6)
                 bound[r] += ref.growth(2 * key_dim + 16) * (np.abs(state) * np.abs(q)).sum(-1)
@@ -117,9 +121,10 @@ class Recurrent:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("runs", RUNS)
+@pytest.mark.parametrize("channels", [False, True], ids=["heads", "channels"])
 @pytest.mark.parametrize("tiled", [False, True], ids=["neighbours", "tiled"])
-def test_agrees_with_float64(target, rng, shape, runs, tiled):
-    recurrent = Recurrent(rng, shape, runs, tiled)
+def test_agrees_with_float64(target, rng, shape, runs, tiled, channels):
+    recurrent = Recurrent(rng, shape, runs, tiled, channels)
     expected, bound, states, state_bounds = recurrent.expected()
     out, pages = recurrent.run(target)
     assert_within(out, expected, bound)
@@ -135,16 +140,18 @@ def test_agrees_with_float64(target, rng, shape, runs, tiled):
 
 def part_of(recurrent, rng, runs, rows):
     """The same heads, of these rows of it."""
-    part = Recurrent(rng, recurrent.shape, runs)
+    part = Recurrent(rng, recurrent.shape, runs, channels=recurrent.channels)
     for name in ("input", "a", "b"):
         setattr(part, name, getattr(recurrent, name)[rows])
     part.rate, part.bias = recurrent.rate, recurrent.bias
     return part
 
 
-def test_a_text_has_the_same_bits_alone_in_pieces_and_beside_others(target, rng):
+@pytest.mark.parametrize("channels", [False, True], ids=["heads", "channels"])
+def test_a_text_has_the_same_bits_alone_in_pieces_and_beside_others(target, rng, channels):
     shape = (2, 4, 24, 20)
-    recurrent = Recurrent(rng, shape, [Run(0, 0, 20), Run(1, 9, 3), Run(2, 0, 5)])
+    runs = [Run(0, 0, 20), Run(1, 9, 3), Run(2, 0, 5)]
+    recurrent = Recurrent(rng, shape, runs, channels=channels)
     together, pages = recurrent.run(target)
     again, pages_again = recurrent.run(target, threads=3)
     assert_same_bits(again, together)
@@ -175,8 +182,10 @@ def test_keys_and_queries_of_zeros_have_a_length(target, rng):
     assert_within(out, expected, bound)
 
 
-def test_a_row_that_is_not_active_changes_nothing(target, rng):
-    recurrent = Recurrent(rng, (1, 2, 16, 32), [Run(0, 4, 6), Run(1, 8, 2)])
+@pytest.mark.parametrize("channels", [False, True], ids=["heads", "channels"])
+def test_a_row_that_is_not_active_changes_nothing(target, rng, channels):
+    runs = [Run(0, 4, 6), Run(1, 8, 2)]
+    recurrent = Recurrent(rng, (1, 2, 16, 32), runs, channels=channels)
     recurrent.step.rows["flags"][2:6] = 0
     recurrent.input[2:6] = np.nan
     out, pages = recurrent.run(target)
@@ -186,3 +195,14 @@ def test_a_row_that_is_not_active_changes_nothing(target, rng):
     alone, pages_alone = short.run(target)
     assert_same_bits(alone, out[[0, 1, 6, 7]])
     assert_same_bits(pages_alone, pages)
+
+
+def test_channels_that_fade_alike_fade_as_a_head_does(target, rng):
+    head = Recurrent(rng, (2, 4, 24, 20), [Run(0, 3, 5)])
+    channels = Recurrent(rng, head.shape, [Run(0, 3, 5)], channels=True)
+    for name in ("input", "b", "rate", "pages"):
+        setattr(channels, name, getattr(head, name))
+    channels.a, channels.bias = np.repeat(head.a, 24, axis=1), np.repeat(head.bias, 24)
+    expected, bound, _, _ = head.expected()
+    out, _ = channels.run(target)
+    assert_within(out, expected, bound)

@@ -17,14 +17,14 @@ def make(rng, n_rows, dim):
     return values, gate, rng.standard_normal(dim).astype(np.float32)
 
 
-def normed(target, operands, group, kind="f32", **part):
+def normed(target, operands, group, kind="f32", *, factor=1.0, **part):
     values, gate, weight = operands
     n_rows, dim = values.shape
     out = ref.activation_array(kind, n_rows, dim)
     run(
         "gated_norm",
         [values, gate, weight, out],
-        pack_params("gated_norm", dim, group, gate.shape[1], 2, EPSILON),
+        pack_params("gated_norm", dim, group, gate.shape[1], 2, EPSILON, factor),
         plain_step(n_rows),
         On(target, activation=kind, row_class="many"),
         **part,
@@ -32,10 +32,17 @@ def normed(target, operands, group, kind="f32", **part):
     return out
 
 
-def expected(operands, group):
-    values, gate, weight = operands
-    own = gate[:, 2 : 2 + values.shape[1]]
+def let_through(operands, factor=1.0):
+    """What the gate lets through, and a bound: `factor` rounds what it multiplies once."""
+    values, gate, _ = operands
+    own = factor * gate[:, 2 : 2 + values.shape[1]].astype(np.float64)
     gated, error = ref.gated_activation(own, values, 0)
+    return gated, error + (factor != 1) * ref.growth(1) * np.abs(gated) * (1 + np.abs(own))
+
+
+def expected(operands, group, factor=1.0):
+    values, _, weight = operands
+    gated, error = let_through(operands, factor)
     by_group = gated.reshape(len(values), -1, group)
     result, bound = ref.rms_norm(by_group.reshape(-1, group), np.ones(group, np.float32), EPSILON)
     shape = values.shape
@@ -62,6 +69,22 @@ def test_in_every_kind(target, rng, kind):
     operands = make(rng, 4, 192)
     values, bound = expected(operands, 96)
     ref.assert_activation(kind, normed(target, operands, 96, kind), values, bound)
+
+
+def test_the_gate_is_multiplied_first(target, rng):
+    operands = make(rng, 3, 96)
+    values, bound = expected(operands, 48, 0.375)
+    found = normed(target, operands, 48, factor=0.375)
+    assert_within(found, values, bound)
+    assert (np.abs(found - expected(operands, 48)[0]) > bound).any()
+
+
+@pytest.mark.parametrize(("n_rows", "dim", "group"), [(1, 32, 8), (5, 192, 48), (2, 1536, 1536)])
+def test_without_a_weight_nothing_is_normed(target, rng, kind, n_rows, dim, group):
+    values, gate, _ = make(rng, n_rows, dim)
+    gated, bound = let_through((values, gate, None), 1.75)
+    found = normed(target, (values, gate, None), group, kind, factor=1.75)
+    ref.assert_activation(kind, found, gated, bound + ref.TINY)
 
 
 def test_a_row_has_the_same_bits_alone(target, rng):

@@ -21,6 +21,14 @@ def test_queries_go_through_the_keys_matrix(target, rng, shape, form, number, st
     assert_within(heads.query(target, rows, angles, style), expected, bound)
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_without_angles_nothing_rotates(target, rng, shape):
+    heads = Heads(rng, shape, "kv_b", "f32")
+    rows = heads.rows(rng, 3)
+    expected, bound = heads.expected_query(rows, None, 0)
+    assert_within(heads.query(target, rows, None, 0), expected, bound)
+
+
 @pytest.mark.parametrize("form", ["kv_b", "k_b"])
 def test_queries_have_the_same_bits_alone_and_beside_others(target, rng, form):
     heads = Heads(rng, (3, 20, 5, 72, 12), form, "f32")

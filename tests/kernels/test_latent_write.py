@@ -16,20 +16,20 @@ from harness import (
     poisoned,
     run,
 )
-from latent_cases import DTYPE, RUNS, STYLES, angles_of
+from latent_cases import DTYPE, RUNS, STYLES, angles_of, turned_or_not
 
 
 class Written:
     """A row of each position, and what the cache holds of it."""
 
-    def __init__(self, rng, rank, n_pairs, style, cache):
+    def __init__(self, rng, rank, n_pairs, style, cache, rotates=True):
         self.step = make_step(RUNS)
         self.step.rows["flags"][1] = 0  # inactive: writes nothing
         self.rank, self.n_pairs, self.style, self.cache = rank, n_pairs, style, cache
         n = len(self.step.rows)
         self.latent = rng.standard_normal((n, rank + 2 * n_pairs)).astype(np.float32)
         self.norm = rng.uniform(0.5, 1.5, rank).astype(np.float32)
-        self.angles = angles_of(rng, n, n_pairs)
+        self.angles = angles_of(rng, n, n_pairs) if rotates else None
 
     def run(self, target, threads=1):
         width = self.rank + 2 * self.n_pairs
@@ -46,7 +46,7 @@ class Written:
 
     def expected(self):
         normed, bound = ref.rms_norm(self.latent[:, : self.rank], self.norm, 0.01)
-        turned, more = ref.rope(
+        turned, more = turned_or_not(
             self.latent[:, None, self.rank :], self.angles, self.n_pairs, self.style
         )
         return (
@@ -55,11 +55,11 @@ class Written:
         )
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", [*STYLES, pytest.param(None, id="plain")])
 @pytest.mark.parametrize("cache", ["f32", "f16"])
 @pytest.mark.parametrize(("rank", "n_pairs"), [(1, 1), (40, 4), (64, 16), (512, 32), (123, 5)])
 def test_writes_the_normed_and_the_rotated_part(target, rng, rank, n_pairs, cache, style):
-    written = Written(rng, rank, n_pairs, style, cache)
+    written = Written(rng, rank, n_pairs, style or 0, cache, rotates=style is not None)
     kept = written.run(target)
     expected, bound = written.expected()
     if cache == "f16":

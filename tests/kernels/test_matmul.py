@@ -59,6 +59,51 @@ def test_agrees_with_float64(target, rng, format_name, n, k, rows):
     assert_within(out, expected, bound)
 
 
+# Of these formats a device may have larger tiles, for rows of whole windows of 256 weights.
+LARGE_TILES = ["q4_0", "q8_0", "q4_k", "q6_k", "f16", "bf16"]
+
+
+@pytest.mark.parametrize("format_name", LARGE_TILES)
+def test_large_tiles_agree_with_float64_and_keep_bits(target, rng, format_name):
+    n, k, rows = 140, 768, 270
+    weight = ref.random_weight(format_name, n, k, rng)
+    kind = target.kind_of(format_name, "many")
+    activation = ref.make_activation(kind, rng.standard_normal((rows, k)))
+    step = plain_step(rows)
+    expected, bound = ref.matmul(weight, activation)
+    together = multiply(target, weight, activation, step)
+    assert_within(together, expected, bound)
+    for first_row, n_rows in [(0, 1), (131, 130), (269, 1)]:
+        part = multiply(
+            target, weight, activation, step,
+            row_class="many", first_row=first_row, n_rows=n_rows,
+        )  # fmt: skip
+        own = slice(first_row, first_row + n_rows)
+        assert_same_bits(part[own], together[own])
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize(("n", "k"), [(37, 4096), (70, 5152)])
+def test_a_long_row_has_the_same_bits_alone_and_together(target, rng, format_name, n, k):
+    """Devices may have other kernels for long rows."""
+    k = fit(format_name, k)
+    weight = ref.random_weight(format_name, n, k, rng)
+    kind = target.kind_of(format_name, "few")
+    activation = ref.make_activation(kind, rng.standard_normal((16, k)))
+    expected, bound = ref.matmul(weight, activation)
+    step = plain_step(16)
+    together = multiply(target, weight, activation, step, row_class="few")
+    assert_within(together, expected, bound)
+    for first_row, n_rows in [(0, 1), (11, 1), (3, 2), (5, 8), (2, 9)]:
+        row_class = "single" if n_rows == 1 else "few"
+        rows = slice(first_row, first_row + n_rows)
+        part = multiply(
+            target, weight, activation, step,
+            row_class=row_class, first_row=first_row, n_rows=n_rows,
+        )  # fmt: skip
+        assert_same_bits(part[rows], together[rows])
+
+
 @pytest.mark.parametrize("format_name", FORMATS)
 @pytest.mark.parametrize("rows", [5, 21])
 def test_the_largest_weights(target, rng, format_name, rows):

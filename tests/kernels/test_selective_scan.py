@@ -26,6 +26,7 @@ class Shape:
     state_dim: int
     n_groups: int
     limits: tuple[float, float] = (0.0, np.inf)
+    factor: float = 1.0
 
 
 SHAPES = [
@@ -34,6 +35,7 @@ SHAPES = [
     pytest.param(Shape(8, 20, 16, 2), id="groups"),
     pytest.param(Shape(3, 7, 37, 3, (0.01, 0.5)), id="limits"),
     pytest.param(Shape(2, 5, 256, 1), id="widest"),
+    pytest.param(Shape(6, 20, 48, 2, factor=0.34375), id="factor"),
 ]
 RUNS = [
     pytest.param([Run(0, 0, 1)], id="first"),
@@ -88,6 +90,7 @@ class Scanned:
                 *shape.limits,
                 self.step.page_stride,
                 self.step.page_base,
+                shape.factor,
             ),
             self.step,
             On(target, threads, cache="f32", row_class="many"),
@@ -112,9 +115,12 @@ class Scanned:
                 np.repeat(part.reshape(-1, state), heads // shape.n_groups, axis=0)[:, None, :]
                 for part in (values[self.inner : -of_groups], values[-of_groups:])
             )
-            raw = self.times[r, self.first : self.first + heads].astype(np.float64) + self.bias
+            steps = shape.factor * self.times[r, self.first : self.first + heads].astype(np.float64)
+            raw = steps + self.bias
             time = np.clip(np.logaddexp(0, raw), *shape.limits)
             time_error = ref.growth(8) + np.abs(raw) * ref.UNIT  # relative
+            if shape.factor != 1:  # it rounds, too
+                time_error = time_error + ref.UNIT * np.abs(steps)
             exponent = time * self.rate
             keep = np.exp(exponent)[:, None, None]
             keep_error = ref.growth(4) + np.abs(exponent) * (time_error + 2 * ref.UNIT)

@@ -45,6 +45,8 @@ def tensor_of(name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
     """The numbers of a tensor, large enough that every part of a model matters."""
     # transformers writes Nemotron-H's under their published names.
     name = name.replace("backbone.", "model.", 1)
+    # And Kimi-Linear's.
+    name = name.replace("forget_gate.", "").replace("block_sparse_moe.", "mlp.")
     # RandomState's streams are frozen by NumPy's compatibility policy.
     stream = np.random.RandomState([3, zlib.crc32(name.encode())])
     if len(shape) == 1 and name.endswith(("weight", "scalar")):

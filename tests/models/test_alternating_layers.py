@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from dense_golden import TOKENS, changed
 from engine import finished, start
+from recurrent_models import PAGE, check_cache, check_refusal
 
 import akunu
-from akunu.errors import ModelFormatError, UnsupportedModelError
+from akunu.errors import ModelFormatError
 from akunu.making.directory_source import DirectorySource
 from akunu.making.quantizing import Quantization, Wishes
 from akunu.making.recipes import RECIPES
 
-PAGE = 256
 # Of the golden model: two layers that scan, two that attend, two feed-forward networks.
 CONVOLVED = 6 * 32 + 2 * 2 * 48
 STATE = 6 * 32 * 48
@@ -30,14 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_feed_forward_layers_keep_nothing(folder: Path) -> None:
-    with akunu.load(folder, context=PAGE, kv_type="f16") as model:
-        kinds = {pages.kind: pages.free for pages in model.occupancy.cache}
-        assert kinds.keys() == {"inputs 4", "states", "full"}
-        assert model.memory["cache"] == (
-            kinds["inputs 4"] * PAGE * 2 * CONVOLVED * 4
-            + kinds["states"] * 2 * 2 * STATE * 4
-            + kinds["full"] * PAGE * ATTENTION * 2
-        )
+    check_cache(folder, layers=2, convolved=CONVOLVED, state=STATE, of_position=ATTENTION)
 
 
 def test_the_pattern_of_older_files_says_the_same(folder: Path) -> None:
@@ -93,11 +86,19 @@ MIXED = ["linear_attention", "mlp", "full_attention", "mlp", "linear_attention"]
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "experts": (
         {"layers_block_type": [*MIXED, "moe"]},
-        'config.json: layers_block_type holds "moe"',
+        "akunu has experts in all feed-forward layers, or in none",
     ),
     "experts of older files": (
         {"layers_block_type": None, "hybrid_override_pattern": "M-*-ME"},
-        'config.json: hybrid_override_pattern is "M-*-ME"; akunu has M for a scan',
+        'hybrid_override_pattern is "M-*-ME"; akunu has experts in all feed-forward layers',
+    ),
+    "another letter": (
+        {"layers_block_type": None, "hybrid_override_pattern": "M-*-MX"},
+        'config.json: hybrid_override_pattern is "M-*-MX"; akunu has M for a scan',
+    ),
+    "experts of latents": (
+        {"layers_block_type": None, "hybrid_override_pattern": "ME*EM*", "moe_latent_size": 64},
+        "moe_latent_size is 64; akunu has experts as wide as the residual",
     ),
     "no list": ({"layers_block_type": None}, "config.json: num_hidden_layers is missing"),
     "no list, but a number": (
@@ -119,8 +120,4 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_makes_no_sense_is_refused_by_name(folder: Path, case: str) -> None:
-    changes, message = REFUSED[case]
-    changed(folder, **changes)
-    with pytest.raises((ModelFormatError, UnsupportedModelError)) as refusal:
-        akunu.load(folder)
-    assert message in str(refusal.value)
+    check_refusal(folder, *REFUSED[case])

@@ -13,14 +13,14 @@ import hf_directory
 import numpy as np
 import pytest
 from dense_golden import TOKENS, changed
+from recurrent_models import check_cache, check_refusal
 
 import akunu
-from akunu.errors import ModelFormatError, UnsupportedModelError
+from akunu.errors import UnsupportedModelError
 from akunu.making.directory_source import DirectorySource
 from akunu.making.quantizing import Quantization, Wishes
 from akunu.making.recipes import RECIPES
 
-PAGE = 256
 # Of the golden model: two layers with states, of 2 heads of keys and 6 of values, 32 numbers each.
 LAYERS, KEYS, VALUES, HEAD_DIM = 2, 2, 6, 32
 CONVOLVED = (2 * KEYS + VALUES) * HEAD_DIM
@@ -33,14 +33,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_cache_keeps_inputs_and_two_states_in_f32(folder: Path) -> None:
-    with akunu.load(folder, context=PAGE, kv_type="f16") as model:
-        kinds = {pages.kind: pages.free for pages in model.occupancy.cache}
-        assert kinds.keys() == {"inputs 4", "states", "full"}
-        assert model.memory["cache"] == (
-            kinds["inputs 4"] * PAGE * LAYERS * CONVOLVED * 4
-            + kinds["states"] * LAYERS * 2 * VALUES * HEAD_DIM * HEAD_DIM * 4
-            + kinds["full"] * PAGE * ATTENTION * 2
-        )
+    check_cache(
+        folder,
+        layers=LAYERS,
+        convolved=CONVOLVED,
+        state=VALUES * HEAD_DIM * HEAD_DIM,
+        of_position=ATTENTION,
+    )
 
 
 def test_directories_of_mlx_hold_the_1_of_norms(folder: Path, tmp_path: Path) -> None:
@@ -161,8 +160,4 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_makes_no_sense_is_refused_by_name(folder: Path, case: str) -> None:
-    changes, message = REFUSED[case]
-    changed(folder, **changes)
-    with pytest.raises((ModelFormatError, UnsupportedModelError)) as refusal:
-        akunu.load(folder)
-    assert message in str(refusal.value)
+    check_refusal(folder, *REFUSED[case])

@@ -10,6 +10,7 @@ import encoder_models as em
 import numpy as np
 import pytest
 from engine import finished
+from proposals import AUTO, CHOICES
 from random_models import ModelCase, random_tokens
 
 import akunu
@@ -17,15 +18,6 @@ from akunu import LoadOptions, SamplingOptions, UnsupportedModelError
 from akunu.loading import begin_load
 
 Cases = Callable[..., ModelCase]
-AUTO = 2**32 - 1
-CHOICES: dict[str, dict[str, Any]] = {
-    "greedy": {},
-    "cool": {"temperature": 0.3, "seed": 5},
-    "hot": {"temperature": 1.5, "seed": 6, "top_p": 0.9},
-    "penalties": {"temperature": 0.5, "seed": 7, "repetition_penalty": 1.2},
-    "dry": {"dry_multiplier": 0.4, "frequency_penalty": 0.1},
-    "min-tokens": {"min_tokens": 30},
-}
 # Targets and what drafts for them: the same model in another format, which mostly says the same;
 # one with windows, itself; and one that knows nothing of the target.
 PAIRS = {

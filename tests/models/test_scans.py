@@ -7,12 +7,8 @@ from typing import Any
 
 import dense_golden
 import pytest
-from dense_golden import changed
+from recurrent_models import check_cache, check_refusal
 
-import akunu
-from akunu.errors import ModelFormatError, UnsupportedModelError
-
-PAGE = 256
 # Of the golden model: two layers that scan, of 6 heads of 32 numbers with states of 48 in 2 groups.
 LAYERS, HEADS, HEAD_DIM, STATE = 2, 6, 32, 48
 CONVOLVED = HEADS * HEAD_DIM + 2 * 2 * STATE
@@ -25,14 +21,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_cache_keeps_inputs_and_two_states_in_f32(folder: Path) -> None:
-    with akunu.load(folder, context=PAGE, kv_type="f16") as model:
-        kinds = {pages.kind: pages.free for pages in model.occupancy.cache}
-        assert kinds.keys() == {"inputs 4", "states", "full"}
-        assert model.memory["cache"] == (
-            kinds["inputs 4"] * PAGE * LAYERS * CONVOLVED * 4
-            + kinds["states"] * LAYERS * 2 * HEADS * HEAD_DIM * STATE * 4
-            + kinds["full"] * PAGE * ATTENTION * 2
-        )
+    check_cache(
+        folder,
+        layers=LAYERS,
+        convolved=CONVOLVED,
+        state=HEADS * HEAD_DIM * STATE,
+        of_position=ATTENTION,
+    )
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -52,8 +47,4 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_makes_no_sense_is_refused_by_name(folder: Path, case: str) -> None:
-    changes, message = REFUSED[case]
-    changed(folder, **changes)
-    with pytest.raises((ModelFormatError, UnsupportedModelError)) as refusal:
-        akunu.load(folder)
-    assert message in str(refusal.value)
+    check_refusal(folder, *REFUSED[case])

@@ -9,25 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 from engine import finished
+from proposals import AUTO, CHOICES
 from random_models import ModelCase, random_tokens
 
 import akunu
 from akunu import ArgumentError, SamplingOptions
 
 Cases = Callable[..., ModelCase]
-AUTO = 2**32 - 1
 # Tokens that a text may have, besides the first three: so few that it often says what it has said.
 N_WORDS = 3
 KINDS = [("llama-gqa", "f32"), ("qwen3", "f32"), ("llama-32", "q8_0"), ("gemma3", "f32")]
-# Sampling options; those of the last three depend on the tokens that were generated before.
-CHOICES: dict[str, dict[str, Any]] = {
-    "greedy": {},
-    "cool": {"temperature": 0.3, "seed": 5},
-    "hot": {"temperature": 1.5, "seed": 6, "top_p": 0.9},
-    "penalties": {"temperature": 0.5, "seed": 7, "repetition_penalty": 1.2},
-    "dry": {"dry_multiplier": 0.4, "frequency_penalty": 0.1},
-    "min-tokens": {"min_tokens": 30},
-}
 
 
 @contextmanager

@@ -10,88 +10,25 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import gguf
+import numpy as np
 import torch
 import transformers
 from gguf.quants import dequantize, quantize
+from numpy.typing import NDArray
 
 sys.path.append(str(Path(__file__).parents[1] / "models"))
 
 import hf_directory
 from dense_golden import VOCAB, tensor_of
+from random_family import EPSILON, GRANITE, GRANITE_CHANGES, LATENT, SIZES, WIDE, Family
+from random_recurrent import RECURRENT
 
-CONTEXT = 512
 # A pattern that begins with a layer that sees everything, unlike any family's own.
 _MIXED = ["full_attention", "sliding_attention", "sliding_attention", "full_attention"]
-SIZES: dict[str, Any] = {
-    "vocab_size": VOCAB,
-    "hidden_size": 96,
-    "intermediate_size": 160,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "num_hidden_layers": 4,
-    "max_position_embeddings": CONTEXT,
-    "bos_token_id": VOCAB - 1,
-    "eos_token_id": VOCAB - 1,
-    "pad_token_id": None,
-}
-_EPSILON: dict[str, Any] = {"rms_norm_eps": 0.03}
-_WIDE: dict[str, Any] = {"head_dim": 32}  # heads together wider than the residual
-
-
-@dataclass(frozen=True, kw_only=True)
-class Family:
-    """A family's classes of transformers, its numbers, and its name in GGUF."""
-
-    name: str  # of its classes
-    architecture: str
-    options: dict[str, Any] = field(default_factory=dict)
-    # Keys of config.json, each of which makes another model.
-    changes: dict[str, dict[str, Any]] = field(default_factory=dict)
-    config: str = ""  # its class of numbers, where it is not `name`
-    not_in_llama_cpp: str = ""  # what it does otherwise with this model, if anything
-
-
-GRANITE: dict[str, Any] = {
-    "embedding_multiplier": 3.0,
-    "residual_multiplier": 0.4,
-    "attention_multiplier": 0.11,
-    "logits_scaling": 5.0,
-}
-_GRANITE_CHANGES: dict[str, dict[str, Any]] = {key: {key: 1.0} for key in GRANITE}
-
-# Scans of 6 heads of 32 numbers, and no experts.
-SCANS: dict[str, Any] = {
-    "num_local_experts": 0,
-    "num_experts_per_tok": 0,
-    "shared_intermediate_size": 160,
-    "mamba_n_heads": 6,
-    "mamba_d_state": 48,
-}
-
-RECALLING: dict[str, Any] = {
-    "rms_norm_eps": 1e-6,  # in llama.cpp it is in the lengths of keys, too
-    **_WIDE,
-    "linear_num_key_heads": 2,
-    "linear_num_value_heads": 6,
-    "linear_key_head_dim": 32,
-    "linear_value_head_dim": 32,
-    "linear_conv_kernel_dim": 4,
-}
-
-
-def qwen35_rope(part: float, base: float = 10000.0) -> dict[str, Any]:
-    return {
-        "rope_type": "default",
-        "rope_theta": base,
-        "partial_rotary_factor": part,
-        "mrope_section": [3, 3, 2],
-        "mrope_interleaved": True,
-    }
 
 
 ALPHA: dict[str, Any] = {
@@ -114,17 +51,6 @@ _GROWING: dict[str, Any] = {
     "mscale": 1.0,
     "mscale_all_dim": 1.0,
     "llama_4_scaling_beta": 0.3,
-}
-
-# A head is 24 numbers and 16 that rotate, a value 32: no two lengths are the same. The epsilon of
-# the latents' norms is 1e-6 in transformers, whatever the model's is.
-LATENT: dict[str, Any] = {
-    "num_key_value_heads": 6,
-    "kv_lora_rank": 64,
-    "q_lora_rank": 96,
-    "qk_nope_head_dim": 24,
-    "qk_rope_head_dim": 16,
-    "v_head_dim": 32,
 }
 _DENSE: dict[str, Any] = {"first_k_dense_replace": 4, "rms_norm_eps": 1e-6}
 LATENT_YARN: dict[str, Any] = {
@@ -156,8 +82,8 @@ def _gemma4_rope(
 _WINDOW_FIRST = ["sliding_attention", "full_attention"] * 2
 # Heads of windowed layers are 32 numbers, of others 64.
 GEMMA4: dict[str, Any] = {
-    **_EPSILON,
-    **_WIDE,
+    **EPSILON,
+    **WIDE,
     "global_head_dim": 64,
     "layer_types": _WINDOW_FIRST,
     "sliding_window": 70,
@@ -170,8 +96,8 @@ GEMMA4: dict[str, Any] = {
 _WITHOUT_LAYER_EMBEDDINGS = {name: each for name, each in GEMMA4.items() if "per_layer" not in name}
 
 _GEMMA3N: dict[str, Any] = {
-    **_EPSILON,
-    **_WIDE,
+    **EPSILON,
+    **WIDE,
     "layer_types": _WINDOW_FIRST,
     "sliding_window": 70,
     "rope_parameters": {
@@ -191,14 +117,14 @@ FAMILIES: dict[str, Family] = {
     "granite": Family(
         name="Granite",
         architecture="granite",
-        options={**_EPSILON, **GRANITE, "attention_bias": True, "mlp_bias": True},
-        changes=_GRANITE_CHANGES,
+        options={**EPSILON, **GRANITE, "attention_bias": True, "mlp_bias": True},
+        changes=GRANITE_CHANGES,
     ),
     "granite-4": Family(
         name="GraniteMoeHybrid",
         architecture="granite",
         options={
-            **_EPSILON,
+            **EPSILON,
             **GRANITE,
             "num_local_experts": 0,
             "num_experts_per_tok": 0,
@@ -207,13 +133,13 @@ FAMILIES: dict[str, Family] = {
             "layer_types": ["attention"] * 4,
             "position_embedding_type": "rope",
         },
-        changes={**_GRANITE_CHANGES, "no positions": {"position_embedding_type": "nope"}},
+        changes={**GRANITE_CHANGES, "no positions": {"position_embedding_type": "nope"}},
     ),
     "granite-4-nope": Family(
         name="GraniteMoeHybrid",
         architecture="granite",
         options={
-            **_EPSILON,
+            **EPSILON,
             **GRANITE,
             "num_local_experts": 0,
             "num_experts_per_tok": 0,
@@ -224,71 +150,10 @@ FAMILIES: dict[str, Family] = {
         },
         changes={"positions": {"position_embedding_type": "rope"}},
     ),
-    "granitehybrid": Family(
-        name="GraniteMoeHybrid",
-        architecture="granitehybrid",
-        options={
-            **_EPSILON,
-            **GRANITE,
-            **SCANS,
-            "mamba_n_groups": 2,
-            "layer_types": ["linear_attention", "attention", "linear_attention", "attention"],
-            "position_embedding_type": "rope",
-        },
-        changes={
-            **_GRANITE_CHANGES,
-            "no positions": {"position_embedding_type": "nope"},
-            "steps of time": {"time_step_limit": [0.3, 0.6]},
-        },
-        not_in_llama_cpp="it lets no layer of such models rotate",
-    ),
-    "granitehybrid-nope": Family(
-        name="GraniteMoeHybrid",
-        architecture="granitehybrid",
-        options={
-            **_EPSILON,
-            **GRANITE,
-            **SCANS,
-            "mamba_conv_bias": False,
-            "layer_types": [
-                "linear_attention",
-                "linear_attention",
-                "attention",
-                "linear_attention",
-            ],
-            "position_embedding_type": None,
-        },
-        changes={"positions": {"position_embedding_type": "rope"}},
-        not_in_llama_cpp="it adds the convolution's bias without looking whether there is one",
-    ),
-    "nemotron-h": Family(
-        name="NemotronH",
-        architecture="nemotron_h",
-        options={
-            "layer_norm_epsilon": 0.03,
-            "layers_block_type": [
-                "linear_attention",
-                "mlp",
-                "full_attention",
-                "mlp",
-                "linear_attention",
-                "full_attention",
-            ],
-            "head_dim": 32,
-            "mamba_num_heads": 6,
-            "mamba_head_dim": 32,
-            "n_groups": 2,
-            "ssm_state_size": 48,
-        },
-        changes={
-            "epsilon": {"layer_norm_epsilon": 0.3},
-            "steps of time": {"time_step_limit": [0.3, 0.6]},
-        },
-    ),
     "smollm3": Family(
         name="SmolLM3",
         architecture="smollm3",
-        options=_EPSILON,
+        options=EPSILON,
         changes={
             "every layer rotates": {"no_rope_layers": [1, 1, 1, 1]},
             "other layers": {"no_rope_layers": [0, 1, 1, 1]},
@@ -297,14 +162,14 @@ FAMILIES: dict[str, Family] = {
     "olmo2": Family(
         name="Olmo2",
         architecture="olmo2",
-        options={**_EPSILON, "attention_bias": False},
+        options={**EPSILON, "attention_bias": False},
         changes={"epsilon": {"rms_norm_eps": 1e-5}},
     ),
     "olmo3": Family(
         name="Olmo3",
         architecture="olmo2",
         options={
-            **_EPSILON,
+            **EPSILON,
             "sliding_window": 70,
             "rope_parameters": {
                 "full_attention": {
@@ -339,19 +204,19 @@ FAMILIES: dict[str, Family] = {
         },
     ),
     "mistral": Family(
-        name="Mistral", architecture="llama", options={**_EPSILON, **_WIDE, "sliding_window": None}
+        name="Mistral", architecture="llama", options={**EPSILON, **WIDE, "sliding_window": None}
     ),
     "ministral": Family(
         name="Ministral",
         architecture="llama",
-        options={**_EPSILON, **_WIDE, "sliding_window": 70, "layer_types": _MIXED},
+        options={**EPSILON, **WIDE, "sliding_window": 70, "layer_types": _MIXED},
         changes={"window": {"sliding_window": 71}},
         not_in_llama_cpp="it lets every layer of llama see everything",
     ),
     "ministral3": Family(
         name="Ministral3",
         architecture="mistral3",
-        options={**_EPSILON, **_WIDE, "sliding_window": None, "rope_parameters": _GROWING},
+        options={**EPSILON, **WIDE, "sliding_window": None, "rope_parameters": _GROWING},
         changes={
             "growth": {"rope_parameters": {**_GROWING, "llama_4_scaling_beta": 0.0}},
             "length": {"rope_parameters": {**_GROWING, "original_max_position_embeddings": 128}},
@@ -360,7 +225,7 @@ FAMILIES: dict[str, Family] = {
     "glm4": Family(
         name="Glm4",
         architecture="glm4",
-        options={**_EPSILON, **_WIDE, "attention_bias": True},
+        options={**EPSILON, **WIDE, "attention_bias": True},
         changes={
             "other half": {
                 "partial_rotary_factor": 1.0,
@@ -371,19 +236,19 @@ FAMILIES: dict[str, Family] = {
     "seed-oss": Family(
         name="SeedOss",
         architecture="seed_oss",
-        options={**_EPSILON, **_WIDE, "attention_bias": True},
+        options={**EPSILON, **WIDE, "attention_bias": True},
     ),
     "ernie4.5": Family(
         name="Ernie4_5",
         architecture="ernie4_5",
-        options={**_EPSILON, **_WIDE, "use_bias": False},
+        options={**EPSILON, **WIDE, "use_bias": False},
     ),
     "hunyuan": Family(
         name="HunYuanDenseV1",
         architecture="hunyuan-dense",
         options={
-            **_EPSILON,
-            **_WIDE,
+            **EPSILON,
+            **WIDE,
             "rope_parameters": ALPHA,
         },
         changes={
@@ -394,7 +259,7 @@ FAMILIES: dict[str, Family] = {
         name="Exaone4",
         architecture="exaone4",
         options={
-            **_EPSILON,
+            **EPSILON,
             "sliding_window": None,
             "layer_types": ["full_attention"] * 4,
         },
@@ -403,8 +268,8 @@ FAMILIES: dict[str, Family] = {
         name="Exaone4",
         architecture="exaone4",
         options={
-            **_EPSILON,
-            **_WIDE,
+            **EPSILON,
+            **WIDE,
             "sliding_window": 70,
             "rope_parameters": {
                 "rope_type": "llama3",
@@ -441,64 +306,6 @@ FAMILIES: dict[str, Family] = {
         architecture="command-r",
         options={"layer_norm_eps": 0.03, "logit_scale": 0.3},
         changes={"logit_scale": {"logit_scale": 0.29}, "epsilon": {"layer_norm_eps": 1e-5}},
-    ),
-    "lfm2": Family(
-        name="Lfm2",
-        architecture="lfm2",
-        options={
-            "norm_eps": 0.03,
-            "conv_L_cache": 3,
-            "block_multiple_of": 32,
-            "layer_types": ["conv", "full_attention", "conv", "conv"],
-        },
-        changes={
-            "epsilon": {"norm_eps": 1e-5},
-            "base": {"rope_parameters": {"rope_type": "default", "rope_theta": 20000.0}},
-        },
-    ),
-    "lfm2-wide": Family(
-        name="Lfm2",
-        architecture="lfm2",
-        options={
-            "norm_eps": 0.03,
-            "conv_L_cache": 4,
-            "block_auto_adjust_ff_dim": False,
-            "layer_types": ["full_attention", "conv", "conv", "full_attention"],
-            "tie_word_embeddings": False,
-        },
-    ),
-    "qwen35": Family(
-        name="Qwen3_5",
-        config="Qwen3_5Text",
-        architecture="qwen35",
-        options={
-            **RECALLING,
-            "rms_norm_eps": 1e-3,  # of heads that recall little, numbers are not grown to any size
-            "layer_types": ["linear_attention", "full_attention"] * 2,
-            "rope_parameters": qwen35_rope(0.5),
-        },
-        changes={
-            "what rotates": {"rope_parameters": qwen35_rope(0.25)},
-            "base": {"rope_parameters": qwen35_rope(0.5, 20000.0)},
-            "epsilon": {"rms_norm_eps": 0.03},
-        },
-    ),
-    "qwen35-wide": Family(
-        name="Qwen3_5",
-        config="Qwen3_5Text",
-        architecture="qwen35",
-        options={
-            **RECALLING,
-            "rms_norm_eps": 1e-3,
-            "linear_num_value_heads": 2,
-            "linear_key_head_dim": 24,
-            "linear_value_head_dim": 48,
-            "linear_conv_kernel_dim": 3,
-            "layer_types": ["linear_attention"] * 3 + ["full_attention"],
-            "rope_parameters": qwen35_rope(0.25),
-            "tie_word_embeddings": True,
-        },
-        not_in_llama_cpp="its heads' keys and values have the same length",
     ),
     "deepseek2": Family(
         name="DeepseekV2",
@@ -641,6 +448,7 @@ FAMILIES: dict[str, Family] = {
             "other layers": {"layer_types": _MIXED},
         },
     ),
+    **RECURRENT,
 }
 
 
@@ -649,13 +457,25 @@ def model_of(family: str, **more: Any) -> Any:
     described = FAMILIES[family]
     config_class = getattr(transformers, f"{described.config or described.name}Config")
     options = {**SIZES, **described.options, **more}
+    for key in described.without:
+        del options[key]
     config = config_class(**options, attn_implementation="eager")
     model = getattr(transformers, f"{described.name}ForCausalLM")(config).eval()
     with torch.no_grad():
         stored = dict(model.named_parameters()) | stored_buffers(model)
         for name, weight in stored.items():
-            weight.copy_(torch.from_numpy(tensor_of(name, tuple(weight.shape))))
+            weight.copy_(torch.from_numpy(numbers_of(name, tuple(weight.shape))))
     return model
+
+
+def numbers_of(name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """The numbers of a tensor of transformers; of Kimi-Linear it joins three convolutions."""
+    if not name.endswith("self_attn.conv1d.weight"):
+        return tensor_of(name, shape)
+    of_each = (shape[0] // 3, *shape[1:])
+    return np.concatenate(
+        [tensor_of(name.replace("conv1d", f"{letter}_conv1d"), of_each) for letter in "qkv"]
+    )
 
 
 def stored_buffers(model: Any) -> dict[str, Any]:
@@ -672,6 +492,19 @@ def rounded(model: Any, number_format: str) -> Any:
             if weight.ndim == 2 and weight.shape[1] % 32 == 0:
                 stored = quantize(weight.detach().numpy(), kind)
                 weight.copy_(torch.from_numpy(dequantize(stored, kind).copy()))
+    return with_keys_apart(model)
+
+
+def with_keys_apart(model: Any) -> Any:
+    """Of Kimi-Linear, what makes keys of latents as halves: rows of 24 numbers hold no blocks."""
+    if model.config.model_type != "kimi_linear":
+        return model
+    n_heads, plain = model.config.num_attention_heads, model.config.qk_nope_head_dim
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if name.endswith("kv_b_proj.weight"):
+                keys = weight.view(n_heads, -1, weight.shape[1])[:, :plain]
+                keys.copy_(keys.half().float())
     return model
 
 

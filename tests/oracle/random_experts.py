@@ -19,18 +19,14 @@ from gguf.quants import dequantize, quantize
 from random_decoders import (
     ALPHA,
     GEMMA4,
-    GRANITE,
-    LATENT,
     LATENT_YARN,
-    RECALLING,
-    SCANS,
-    SIZES,
-    Family,
     changed,
-    qwen35_rope,
     save,
     stored_buffers,
+    with_keys_apart,
 )
+from random_family import GRANITE, LATENT, SIZES, Family
+from random_recurrent import CHANNELS, RECALLING, SCANS, qwen35_rope
 
 __all__ = ["FAMILIES", "changed", "model_of", "rounded", "save"]
 
@@ -264,6 +260,39 @@ FAMILIES: dict[str, Family] = {
             "steps of time": {"time_step_limit": [0.3, 0.6]},
         },
     ),
+    "nemotron-h-moe": Family(
+        name="NemotronH",
+        architecture="nemotron_h_moe",
+        options={
+            "layer_norm_epsilon": 0.03,
+            "layers_block_type": [
+                "linear_attention",
+                "moe",
+                "full_attention",
+                "moe",
+                "linear_attention",
+                "moe",
+            ],
+            "head_dim": 32,
+            "mamba_num_heads": 6,
+            "mamba_head_dim": 32,
+            "n_groups": 2,
+            "ssm_state_size": 48,
+            "n_routed_experts": 16,
+            "num_experts_per_tok": 3,
+            "moe_intermediate_size": 64,
+            "moe_shared_expert_intermediate_size": 128,
+            "routed_scaling_factor": 2.5,
+            "n_group": 1,
+            "topk_group": 1,
+        },
+        changes={
+            "fewer experts": {"num_experts_per_tok": 2},
+            "scale": {"routed_scaling_factor": 1.0},
+            "weights as they are": {"norm_topk_prob": False},
+            "groups": {"n_group": 4, "topk_group": 2},
+        },
+    ),
     "hunyuan-moe": Family(
         name="HunYuanMoEV1",
         architecture="hunyuan-moe",
@@ -363,6 +392,25 @@ FAMILIES: dict[str, Family] = {
             "scale": {"routed_scaling_factor": 2.0},
         },
     ),
+    "kimi-linear-moe": Family(
+        name="KimiLinear",
+        architecture="kimi-linear",
+        options={
+            **CHANNELS,
+            "num_local_experts": 16,
+            "num_experts_per_tok": 3,
+            "moe_intermediate_size": 64,
+            "n_shared_experts": 1,
+            "n_group": 1,
+            "topk_group": 1,
+        },
+        changes={
+            "fewer experts": {"num_experts_per_token": 2},
+            "scale": {"routed_scaling_factor": 2.0},
+            "weights as they are": {"moe_renormalize": False},
+            "groups": {"num_expert_group": 4, "topk_group": 2},
+        },
+    ),
     "gpt-oss": Family(
         name="GptOss",
         architecture="gpt-oss",
@@ -402,7 +450,13 @@ def _numbers(name: str, shape: tuple[int, ...]) -> np.ndarray:
         values = 1.5 / np.sqrt(shape[-1]) * stream.standard_normal(shape)
     elif any(
         part in name
-        for part in ("mlp.gate.weight", "mlp.gate.wg", "router", "block_sparse_moe.gate")
+        for part in (
+            "mlp.gate.weight",
+            "mixer.gate.weight",
+            "mlp.gate.wg",
+            "router",
+            "block_sparse_moe.gate",
+        )
     ):
         values = 3 / np.sqrt(shape[-1]) * stream.standard_normal(shape)
     else:
@@ -441,4 +495,4 @@ def rounded(model: Any, number_format: str) -> Any:
             rows = (weight.transpose(1, 2) if turned else weight).detach().contiguous()
             exact = torch.from_numpy(dequantize(quantize(rows.numpy(), kind), kind).copy())
             weight.copy_(exact.transpose(1, 2) if turned else exact)
-    return model
+    return with_keys_apart(model)

@@ -47,6 +47,44 @@ PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {
             "topk_method": "noaux_tc",
         },
     ),
+    "Kimi-Linear": (
+        "kimi-linear-moe",
+        {
+            "first_k_dense_replace": 1,
+            "head_dim": 72,
+            "layer_types": None,
+            "linear_attn_config": {
+                "full_attn_layers": [3],
+                "head_dim": 32,
+                "kda_layers": [1, 2, 4],
+                "num_heads": 6,
+                "short_conv_kernel_size": 4,
+            },
+            "linear_conv_kernel_dim": None,
+            "linear_head_dim": None,
+            "linear_num_heads": None,
+            "mla_use_nope": True,
+            "mlp_layer_types": None,
+            "moe_layer_freq": 1,
+            "moe_router_activation_func": "sigmoid",
+            "num_nextn_predict_layers": 0,
+            "rope_scaling": None,
+            "rope_theta": 10000.0,
+            "use_grouped_topk": True,
+        },
+    ),
+    "Nemotron 3 Nano": (
+        "nemotron-h-moe",
+        {
+            "attention_head_dim": 32,
+            "hybrid_override_pattern": "ME*EME",
+            "layers_block_type": None,
+            "mamba_ssm_cache_dtype": "float32",
+            "moe_shared_expert_overlap": False,
+            "n_shared_experts": 1,
+            "time_step_limit": [0.0, float("inf")],
+        },
+    ),
     "Hunyuan-A13B": (
         "hunyuan-moe",
         {
@@ -79,6 +117,26 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
         "deepseek3-moe",
         {"scoring_func": "softmax"},
         'scoring_func is "softmax"; akunu has "sigmoid" for deepseek_v3',
+    ),
+    "a softmax of Kimi-Linear": (
+        "kimi-linear-moe",
+        {"moe_router_activation_func": "softmax"},
+        'moe_router_activation_func is "softmax"; akunu has "sigmoid" for kimi_linear',
+    ),
+    "a dense layer between others": (
+        "kimi-linear-moe",
+        {"mlp_layer_types": ["sparse", "dense", "sparse", "sparse"]},
+        'akunu has "dense" layers first, and "sparse" ones behind',
+    ),
+    "positions": (
+        "kimi-linear-moe",
+        {"mla_use_nope": False},
+        "mla_use_nope is false; akunu has the model without rotary positions",
+    ),
+    "stretched positions": (
+        "kimi-linear-moe",
+        {"rope_scaling": {"type": "yarn", "factor": 4.0}},
+        "no number of this model rotates",
     ),
     "greedy": (
         "deepseek3-moe",

@@ -29,7 +29,8 @@ CHARACTERS = "abdlmrstvABDLST0123 \n\r\t!'/.,-("
 # word where a capital letter follows small ones.
 APPROXIMATED = ("tekken", "gpt-4o")
 NAMES = [
-    *("dbrx", "smaug-bpe", "glm4", "chatglm-bpe", "llama-bpe", "stablelm2", "hunyuan", "megrez"),
+    *("dbrx", "smaug-bpe", "glm4", "chatglm-bpe", "llama-bpe", "falcon-h1", "stablelm2"),
+    *("hunyuan", "megrez"),
     *(
         "tekken",
         "gpt-4o",

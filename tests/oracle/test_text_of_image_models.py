@@ -20,6 +20,7 @@ import torch
 import transformers
 from dense_golden import TOKENS, VOCAB, tensor_of
 from engine import BOUND_F32_CACHE, opened, relative_error
+from random_recurrent import RECALLING, qwen35_rope
 from safetensors.torch import load_file, save_file
 
 pytestmark = pytest.mark.oracle
@@ -48,9 +49,9 @@ _HALVES = {**_SECTIONS, "partial_rotary_factor": 0.5, "mrope_section": [2, 2, 4]
 _EPSILON: dict[str, Any] = {"rms_norm_eps": 0.03}
 _QWEN35_VISION = _QWEN25_VISION | {"num_position_embeddings": 4}
 _QWEN35: dict[str, Any] = {
-    **rnd.RECALLING,
+    **RECALLING,
     "layer_types": ["linear_attention", "full_attention"] * 2,
-    "rope_parameters": rnd.qwen35_rope(0.5),
+    "rope_parameters": qwen35_rope(0.5),
 }
 _EXPERTS: dict[str, Any] = {"num_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 64}
 

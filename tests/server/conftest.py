@@ -13,6 +13,7 @@ import pytest
 from running_server import THINKING, Serving, running, running_with_template
 
 sys.path.append(str(Path(__file__).parents[1] / "e2e"))  # edited_model
+sys.path.append(str(Path(__file__).parents[1] / "models"))  # image_models
 
 
 def _threads_besides(others: list[threading.Thread]) -> list[str]:

@@ -13,8 +13,10 @@ from running_server import running
 from akunu.chat import ChatTemplate
 from akunu.server import ServedModels, ServerSettings
 from akunu.server.openai_chat import CHAT_FIELDS
+from akunu.tokenizer import Tokenizer
 
 HELLO = [{"role": "user", "content": "Hello"}]
+HTTPS = {"url": "https://example.org/cat.png"}
 
 
 def error_of(answer: httpx.Response) -> dict[str, Any]:
@@ -90,7 +92,7 @@ def test_a_bad_field_is_named(client: httpx.Client, field: str, value: object) -
         ("audio", {"voice": "x"}),
         ("web_search_options", {}),
         ("tools", [{"type": "custom", "custom": {"name": "x"}}]),
-        ("messages", [{"role": "user", "content": [{"type": "image_url"}]}]),
+        ("messages", [{"role": "user", "content": [{"type": "image_url", "image_url": HTTPS}]}]),
         ("messages", [{"role": "user", "content": [{"type": "input_audio"}]}]),
         ("tools", [{"type": "web_search"}]),
         ("mirostat", 2),
@@ -169,6 +171,47 @@ def test_a_prompt_that_is_too_long_can_be_told_from_other_errors(client: httpx.C
     assert error["n_prompt_tokens"] > error["n_ctx"] == 1024
     assert "maximum context length is 1024 tokens" in error["message"]
     assert "exceeds the available context size" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("route", "prompt"),
+    [("chat/completions", "messages"), ("completions", "prompt"), ("messages", "messages")],
+)
+def test_a_prompt_of_megabytes_is_refused_before_its_tokens_are_known(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch, route: str, prompt: str
+) -> None:
+    ask: dict[str, Any] = {"model": "ember", "max_tokens": 1}
+    long = "hello " * 400_000
+    body = {prompt: long} if prompt == "prompt" else {prompt: [{"role": "user", "content": long}]}
+    monkeypatch.setattr(Tokenizer, "encode_pieces", None)  # in this process, as the server is
+    answer = client.post(f"/v1/{route}", json={**ask, **body})
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert (error["param"], error["code"]) == (prompt, "context_length_exceeded")
+    if route == "messages":
+        assert error["message"].startswith("prompt is too long: at least ")
+    else:
+        assert "resulted in at least " in error["message"]
+        assert 400_000 >= error["n_prompt_tokens"] > error["n_ctx"] == 1024
+
+
+@pytest.mark.parametrize(
+    ("route", "more"),
+    [
+        ("/api/generate", {"raw": True, "stream": False}),
+        ("/completion", {}),
+        ("/completion", {"prompt": [7, "hello " * 400_000]}),
+    ],
+)
+def test_prompts_that_a_client_made_are_refused_as_early(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch, route: str, more: dict[str, Any]
+) -> None:
+    """They are encoded where the server answers everybody."""
+    monkeypatch.setattr(Tokenizer, "encode", None)
+    body = {"model": "ember", "prompt": "hello " * 400_000, **more}
+    answer = client.post(route, json=body)
+    assert answer.status_code == 400
+    assert "resulted in at least " in answer.text
 
 
 def test_an_unknown_model_is_not_found(client: httpx.Client) -> None:

@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -108,6 +109,58 @@ def test_what_is_under_way_comes_to_its_end_when_the_server_is_ended(
     assert rest[-1] == "data: [DONE]"
     assert json.loads(rest[-2][6:])["choices"][0]["finish_reason"] == "length"
     assert process.wait(timeout=30) == 0
+
+
+def test_a_whole_answer_that_takes_longer_than_it_may_is_an_error_of_its_dialect(
+    start: Start,  # noqa: F811
+) -> None:
+    process, address = start("--drain-seconds", "0")
+    body = {**ENDLESS, "stream": False, "n": 32}
+    with ThreadPoolExecutor(2) as threads:
+        asked = [
+            threads.submit(httpx.post, f"{address}/v1/{route}", json=given, timeout=60)
+            for route, given in (
+                ("chat/completions", body),
+                ("messages", {**HELLO, "max_tokens": 1000, "ignore_eos": True}),
+            )
+        ]
+        until(lambda: 'akunu_engine_running{model="ember"} 0.0' not in metrics_of(address))
+        process.send_signal(signal.SIGTERM)
+        whole, other = (each.result() for each in asked)
+    assert whole.status_code == 503
+    assert whole.json()["error"]["code"] == "server_stopping"
+    if other.status_code != 200:  # it may have been over
+        assert other.json()["error"]["type"] == "overloaded_error"
+    _, log = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "Traceback" not in log, log
+
+
+def metrics_of(address: str) -> str:
+    return httpx.get(f"{address}/metrics").text
+
+
+def takes_requests(address: str) -> bool:
+    try:
+        return httpx.get(f"{address}/health").status_code == 200
+    except httpx.TransportError:  # refused, or closed before it answered
+        return False
+
+
+def test_a_second_signal_ends_it_at_once_and_is_no_error(start: Start) -> None:  # noqa: F811
+    process, address = start()
+    body = {**ENDLESS, "n": 32}
+    with httpx.stream("POST", f"{address}/v1/chat/completions", json=body, timeout=60) as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        process.send_signal(signal.SIGINT)
+        until(lambda: not takes_requests(address))  # two signals that both wait are one to Python
+        process.send_signal(signal.SIGINT)
+        rest = [line for line in lines if line and line != "data: [DONE]"]
+    assert json.loads(rest[-1][6:])["error"]["code"] == "server_stopping"
+    _, log = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "Traceback" not in log, log
 
 
 def test_what_takes_longer_than_it_may_is_told(start: Start) -> None:  # noqa: F811

@@ -14,6 +14,7 @@ from running_server import EMBER, running
 
 import akunu
 from akunu.server import ServedModels
+from akunu.tokenizer import Tokenizer
 
 PROMPT = "<|im_start|>user\nWhat is 12 + 7?<|im_end|>\n<|im_start|>assistant\n"
 
@@ -192,6 +193,23 @@ def test_a_model_with_the_tokens_fills_in(filler: httpx.Client) -> None:
         assert answer.json()["error"]["param"] == "input_extra"
     answer = filler.post("/api/generate", json={"model": "filler", "prompt": "a", "suffix": "b"})
     assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("/infill", {"input_prefix": "hello " * 400_000, "input_suffix": "b"}),
+        ("/api/generate", {"prompt": "a", "suffix": "hello " * 400_000}),
+        ("/v1/completions", {"prompt": "hello " * 400_000, "suffix": "b"}),
+    ],
+)
+def test_megabytes_around_a_gap_are_refused_before_their_tokens_are_known(
+    filler: httpx.Client, monkeypatch: pytest.MonkeyPatch, route: str, body: dict[str, str]
+) -> None:
+    monkeypatch.setattr(Tokenizer, "encode_pieces", None)
+    answer = filler.post(route, json={"model": "filler", **body})
+    assert answer.status_code == 400
+    assert "resulted in at least " in answer.text
 
 
 def test_a_prompt_may_be_an_object_with_a_text(client: httpx.Client) -> None:

@@ -40,7 +40,7 @@ def test_both_kinds_come_from_command_line_environment_and_file(
     [
         ({"replicas": 0}, "replicas is 0"),
         ({"replicas": 3, "most_replicas": 2}, "must not be more than most_replicas"),
-        ({"gpus": -1}, "gpus is -1"),
+        ({"replica_gpus": -1}, "replica_gpus is -1"),
         ({"unix_socket": "s"}, "unix_socket is set"),
         ({"read_seconds": 5.0}, "read_seconds is set"),
     ],

@@ -69,6 +69,7 @@ def test_what_is_wrong_is_said_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").touch()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for arguments, message in (
@@ -77,7 +78,11 @@ def test_what_is_wrong_is_said_in_one_line(
             (["none.gguf"], "none.gguf"),
             (["a=ember", "a=ember"], "two models are called 'a'"),
             (["--config", "no.toml"], "no.toml"),
-            (["--port", str(port)], "cannot listen at 127.0.0.1"),
+            (["--port", str(port)], "Address already in use; `akunu ps` shows the servers"),
+            (["--unix-socket", str(tmp_path)], "there is something else of that name"),
+            (["ember", "b=none.gguf"], "none.gguf"),
+            (["--tls-certificate", "no", "--tls-key", "no"], "tls_certificate no cannot be read"),
+            (["--tls-certificate", "empty", "--tls-key", "empty"], "empty cannot be used: "),
             (["--unix-socket", "no/such/folder"], "cannot listen at the socket no/such/folder"),
             (["--memory", "5"], "memory is 5 bytes, and the model 'ember' takes"),
         ):

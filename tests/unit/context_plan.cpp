@@ -166,6 +166,38 @@ void test_what_does_not_grow_is_there_for_three_texts() {
   check(plan_context({}, needs, memory(113 * kMiB)).n_pages == Pages{2, 6, 4}, "or for one");
 }
 
+// The shape of Qwen3.5-0.8B. 18 layers have the gated delta rule: 16 heads with a state of 128 x 128 numbers each, and
+// a convolution of width 4 over 6,144 channels. 6 layers have attention: 2 key/value heads of 256 numbers.
+void test_states_take_as_much_however_long_the_text() {
+  ArchDescriptor arch;
+  for (uint32_t i = 0; i < 24; ++i) {
+    LayerDescriptor layer;
+    layer.n_kv_heads = 2;
+    layer.head_dim = 256;
+    if (i % 4 != 3) {
+      layer.mixer = Mixer::delta_rule;
+      layer.state = RecurrentState{
+          .n_heads = 16, .head_size = 128 * 128, .convolved = 3 * 16 * 128, .width = 4};
+    }
+    arch.layers.push_back(layer);
+  }
+  ContextNeeds needs = needs_of(1u << 18);
+  needs.groups = cache_groups(arch, Format::f16);
+  needs.n_rows = 512;
+  check(needs.groups.size() == 2 && needs.groups[0].has_states(), "a layer is of one group");
+  // Two states of each head, and the inputs of four positions.
+  const uint64_t of_layer = 2 * 16 * 128 * 128 * 4 + 4 * 6144 * 4;
+  check(needs.groups[0].page_bytes() == 18 * of_layer && 18 * of_layer == 39'518'208,
+        "37.7 MiB of a text");
+  check(needs.groups[1].page_bytes() == 6 * 2 * 2 * 256 * kPage * 2, "and 12 KiB of a position");
+  const ContextPlan plan =
+      plan_context({.context = 32768, .kv_memory = std::nullopt}, needs, memory(8 * kGiB));
+  check(plan.n_pages == Pages{9, 128}, "three texts with two places to go back to, 32 K positions");
+  const ContextPlan tight = plan_context({.context = 32768, .kv_memory = std::nullopt}, needs,
+                                         memory(kMiB * (384 + 240)));
+  check(tight.n_pages == Pages{3, 128}, "or one");
+}
+
 void test_mebibytes_of_any_number() {
   check(mebibytes(0) == "0.0 MiB" && mebibytes(9437184) == "9.0 MiB", "whole ones");
   check(mebibytes(kMiB - 1) == "1.0 MiB" && mebibytes(kMiB / 20) == "0.0 MiB", "rounded tenths");
@@ -187,6 +219,7 @@ int main() {
   test_windows_shrink_to_one_text_before_the_context_does();
   test_kv_memory_is_shared_between_groups();
   test_what_does_not_grow_is_there_for_three_texts();
+  test_states_take_as_much_however_long_the_text();
   test_mebibytes_of_any_number();
   return summary();
 }

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <vector>
 
+#include "core/device_group.h"
+#include "core/kernel_params.h"
 #include "cuda/modules.h"
 #include "cuda/program.h"
 #include "unit/check.h"
@@ -67,7 +69,10 @@ void complain(const Arguments& arguments, uint32_t) {
   slot<Status>(arguments, kSlotStatuses)[0] = {kStatusNotANumber, 7, 0, 0};
 }
 
-constexpr StubKernel kFirst[] = {{"akunu_append", append}, {nullptr, nullptr}};
+void note_ranks(const Arguments& arguments, uint32_t blocks);
+
+constexpr StubKernel kFirst[] = {
+    {"akunu_append", append}, {"akunu_all_reduce", note_ranks}, {nullptr, nullptr}};
 constexpr StubKernel kSecond[] = {{"akunu_note", note},
                                   {"akunu_read_weight", read_weight},
                                   {"akunu_complain", complain},
@@ -342,6 +347,139 @@ void test_profile() {
         "each command is timed");
 }
 
+// What a rank knows: which one it is, of how many, where its own numbers and all exchanges are. Word 0 of its output counts
+// launches, the next are these facts.
+void note_ranks(const Arguments& arguments, uint32_t) {
+  auto* words = slot<uint32_t>(arguments, 1);
+  const auto params = arguments.params.get<AllReduceParams>();
+  ++words[0];
+  words[1] = params.rank;
+  words[2] = params.n_ranks;
+  words[3] = *slot<uint32_t>(arguments, 0);
+  for (uint32_t rank = 0; rank < params.n_ranks; ++rank) {
+    auto* exchange = slot<uint32_t>(arguments, kExchangeSlot + rank);
+    exchange[params.rank] = 100 + params.rank;  // which the other ranks see
+  }
+  const auto* own = slot<uint32_t>(arguments, kExchangeSlot + params.rank);
+  for (uint32_t rank = 0; rank < params.n_ranks; ++rank) words[4 + rank] = own[rank];
+}
+
+struct Group {
+  explicit Group(uint32_t n_gpus)
+      : device(create_device(n_gpus)),
+        rows(device, 32 * sizeof(Row), "rows"),
+        spans(device, 32 * sizeof(Span), "spans"),
+        pages(device, 64, "pages"),
+        sequences(device, sizeof(SequenceRecord), "sequences"),
+        statuses(device, 32 * sizeof(Status), "statuses"),
+        out(device, 64, "out"),
+        own(device, {.name = "own",
+                     .format = Format::f32,
+                     .rows = 1,
+                     .k = 4,
+                     .parts = {{{.bytes = std::as_bytes(std::span(kOwn))}}},
+                     .split = Split::columns}) {
+    device->set_limits({.max_rows = 32, .max_updates = 4, .max_update_bytes = 64, .max_passes = 3});
+    Command command;
+    command.operation = Operation::all_reduce;
+    command.params.set(AllReduceParams{2, 0, n_gpus, 0});
+    KernelRequest request;
+    request.operation = command.operation;
+    request.params = command.params;
+    command.pipeline = device->find_kernel(request);
+    command.operands[0] = own.get().planes[0];
+    command.operands[1] = out.binding();
+    command.operands[kExchangeSlot] = device->exchange();
+    DispatchTable table;
+    table.commands = {command};
+    table.labels = {"sum"};
+    table.waits_for = {-1};
+    program = device->compile(
+        std::move(table), {rows.get(), spans.get(), pages.get(), sequences.get(), statuses.get()});
+  }
+  ~Group() { device->release_program(program); }
+
+  static std::shared_ptr<Device> create_device(uint32_t n_gpus) {
+    std::vector<std::shared_ptr<Device>> ranks;
+    for (uint32_t gpu = 0; gpu < n_gpus; ++gpu) ranks.push_back(create_cuda_device({.gpu = gpu}));
+    return std::make_shared<DeviceGroup>(std::move(ranks));
+  }
+  Ticket submit(uint32_t steps = 1) {
+    const Pass pass{program, 0, 1, 0, 0, 0, 0};
+    Replay replay;
+    replay.steps = steps;
+    replay.passes = {&pass, 1};
+    return device->submit(replay);
+  }
+
+  static constexpr std::array<uint32_t, 4> kOwn{11, 12, 21, 22};
+  std::shared_ptr<Device> device;
+  OwnedBuffer rows, spans, pages, sequences, statuses, out;
+  OwnedWeight own;
+  Program program;
+};
+
+void test_several_gpus() {
+  stub().set_gpus(2);
+  const uint64_t before = stub().counts().allocated, peers = stub().counts().peers;
+  {
+    Group group(2);
+    check(stub().counts().peers == peers + 2, "each reaches the memory of the other");
+    check(group.device->chip().name == "2 x Stub GPU" && group.device->n_ranks() == 2,
+          "what the group is");
+    const uint64_t launches = stub().counts().launches;
+    check(group.device->wait(group.submit(3), kLong).finished, "both have finished");
+    check(stub().counts().launches == launches + 6, "each step is one on every GPU");
+    std::array<uint32_t, 16> words{};
+    group.device->read(group.out.binding(), std::as_writable_bytes(std::span(words)));
+    // The stand-in runs the first GPU's steps before the second's.
+    check(words[0] == 3 && words[1] == 0 && words[2] == 2 && words[3] == 11 && words[4] == 100,
+          "the first rank has its share, and knows who it is");
+    std::array<uint32_t, 2> seen{};
+    group.device->read(group.device->exchange(), std::as_writable_bytes(std::span(seen)));
+    check(seen[0] == 100 && seen[1] == 101, "the second rank wrote into the first one's exchange");
+    const Group again(2);  // peers are told once
+    check(stub().counts().peers == peers + 2, "access is given once");
+  }
+  check(stub().counts().allocated == before, "everything is given back");
+
+  {
+    Group group(2);
+    Ticket ticket = 0;
+    {
+      const ClosedGate gate;
+      ticket = group.submit();
+      check(!group.device->wait(ticket, milliseconds(1)).finished, "a time-out");
+    }
+    std::string message;
+    {
+      const Failing failing("cuEventQuery", 719, 1);  // of the second one, behind the first
+      message = message_of<DeviceError>([&] { group.device->wait(ticket, kLong); });
+    }
+    check(contains(message, "GPU 1 of 2") && contains(message, "719"), "which GPU: " + message);
+    check(contains(message_of<DeviceError>([&] { group.submit(); }), "an earlier command failed"),
+          "without it nothing is computed");
+  }
+  {
+    Group group(2);
+    const Failing failing("cuLaunchKernelEx", 701, 1);  // the first GPU has its step
+    const std::string message = message_of<DeviceError>([&] { group.submit(); });
+    check(contains(message, "GPU 1 of 2") && contains(message, "the launch of all_reduce for sum"),
+          message);
+    check(contains(message_of<DeviceError>([&] { group.submit(); }), "an earlier command failed"),
+          "the first would wait for the second");
+  }
+
+  stub().link_gpus(false);
+  const std::string message = message_of<DeviceError>([] { Group::create_device(2); });
+  check(contains(message, "GPU 0 cannot read the memory of GPU 1") && contains(message, "gpus=1"),
+        message);
+  stub().link_gpus(true);
+  const std::string few = message_of<DeviceError>([] { Group::create_device(3); });
+  check(contains(few, "this process has 2 GPUs, and 3 are asked for"), few);
+  stub().set_gpus(1);
+}
+
 void test_fork() {
   Machine machine;
   const Program program = machine.compile({{&kAppend, {}}});
@@ -383,6 +521,7 @@ int main() {
   test_a_lost_gpu();
   test_a_launch_that_fails();
   test_profile();
+  test_several_gpus();
   test_fork();
   return summary();
 }

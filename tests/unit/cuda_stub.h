@@ -19,7 +19,8 @@ struct StubCounts {
   uint64_t captures = 0;        // graphs made
   uint64_t graph_launches = 0;  // and launched
   uint64_t graphs = 0;          // that are there
-  uint64_t allocated = 0;       // bytes of the GPU
+  uint64_t allocated = 0;       // bytes of all GPUs
+  uint64_t peers = 0;           // contexts that may use the memory of another
 };
 
 struct StubControls {
@@ -29,6 +30,8 @@ struct StubControls {
   // What is in a stream happens only while the gate is open.
   void (*open_gate)(bool is_open);
   void (*set_capability)(int32_t capability);  // 90 for sm_90
+  void (*set_gpus)(int32_t n);                 // at most 8
+  void (*link_gpus)(bool are_linked);          // whether they reach each other's memory
   StubCounts (*counts)();
 };
 

@@ -1,6 +1,7 @@
 // A stand-in for libcuda.so.1: the functions of the driver that the backend calls, over memory of this
 // process. Streams run what is put into them at once, in order, or once the gate is open. With it the
 // host code of the device is tested where there is no GPU; kernels are functions of the test.
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -9,6 +10,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "unit/cuda_stub.h"
 
@@ -54,7 +56,10 @@ struct Stub {
   std::map<uint64_t, size_t> blocks;
   std::set<Stream> streams;
   std::map<std::pair<Module, std::string>, FunctionOfDriver> functions;
-  ContextOfDriver context;
+  std::array<ContextOfDriver, 8> contexts;  // of each GPU
+  int32_t n_gpus = 1;
+  bool are_linked = true;
+  std::set<std::pair<Context, Context>> peers;
 
   // The result that a call of `function` is to give.
   Result result_of(const char* function) {
@@ -99,10 +104,15 @@ void open_gate(bool is_open) {
     for (Stream stream : stub().streams) Stub::run(stream);
 }
 void set_capability(int32_t capability) { stub().capability = capability; }
+void set_gpus(int32_t n) { stub().n_gpus = n; }
+void link_gpus(bool are_linked) { stub().are_linked = are_linked; }
 StubCounts counts() {
   const std::lock_guard lock(stub().mutex);
   return stub().counts;
 }
+
+// Of the calling thread, the last one is in use.
+thread_local std::vector<Context> current;
 
 std::byte* at(DevicePointer pointer) { return reinterpret_cast<std::byte*>(pointer); }
 
@@ -116,7 +126,8 @@ std::byte* at(DevicePointer pointer) { return reinterpret_cast<std::byte*>(point
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 EXPORT const akunu::test::StubControls* akunu_stub_controls() {
-  static const akunu::test::StubControls controls{fail, mend, open_gate, set_capability, counts};
+  static const akunu::test::StubControls controls{fail,     mend,      open_gate, set_capability,
+                                                  set_gpus, link_gpus, counts};
   return &controls;
 }
 
@@ -139,7 +150,7 @@ EXPORT Result cuGetErrorString(Result, const char** text) {
 }
 EXPORT Result cuDeviceGetCount(int32_t* count) {
   STUB("cuDeviceGetCount");
-  *count = 1;
+  *count = stub().n_gpus;
   return kSuccess;
 }
 EXPORT Result cuDeviceGet(DeviceNumber* device, int32_t ordinal) {
@@ -184,18 +195,32 @@ EXPORT Result cuDeviceTotalMem_v2(size_t* bytes, DeviceNumber) {
   *bytes = kTotal;
   return kSuccess;
 }
-EXPORT Result cuDevicePrimaryCtxRetain(Context* context, DeviceNumber) {
+EXPORT Result cuDevicePrimaryCtxRetain(Context* context, DeviceNumber device) {
   STUB("cuDevicePrimaryCtxRetain");
-  *context = &stub().context;
+  *context = &stub().contexts[static_cast<size_t>(device)];
   return kSuccess;
 }
 EXPORT Result cuDevicePrimaryCtxRelease_v2(DeviceNumber) { return kSuccess; }
-EXPORT Result cuCtxPushCurrent_v2(Context) {
+EXPORT Result cuCtxPushCurrent_v2(Context context) {
   STUB("cuCtxPushCurrent_v2");
+  current.push_back(context);
   return kSuccess;
 }
 EXPORT Result cuCtxPopCurrent_v2(Context* context) {
-  *context = nullptr;
+  *context = current.empty() ? nullptr : current.back();
+  if (!current.empty()) current.pop_back();
+  return kSuccess;
+}
+EXPORT Result cuDeviceCanAccessPeer(int32_t* can, DeviceNumber device, DeviceNumber other) {
+  STUB("cuDeviceCanAccessPeer");
+  *can = stub().are_linked && device != other;
+  return kSuccess;
+}
+EXPORT Result cuCtxEnablePeerAccess(Context other, uint32_t) {
+  STUB("cuCtxEnablePeerAccess");
+  if (current.empty() || current.back() == other) return 1;
+  if (!stub().peers.insert({current.back(), other}).second) return kPeerAccessEnabled;
+  ++stub().counts.peers;
   return kSuccess;
 }
 EXPORT Result cuMemGetInfo_v2(size_t* free, size_t* total) {

@@ -25,6 +25,8 @@ class DeviceVariant : public Device {
   std::string unsupported_shape(const KernelRequest& request) const override {
     return device_->unsupported_shape(request);
   }
+  uint32_t n_ranks() const override { return device_->n_ranks(); }
+  Binding exchange() const override { return device_->exchange(); }
   const ChipConfig& chip() const override { return chip_; }
 
   std::string_view backend() const override { return device_->backend(); }

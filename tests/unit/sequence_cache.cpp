@@ -1,6 +1,7 @@
 // SequenceCache against what it promises: no page is lost or written by two, what a sequence takes
 // over is what its own tokens would have written, and room is found as long as there is any.
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include "unit/sequence_cache_harness.h"
@@ -312,6 +313,25 @@ void test_each_reply_to_a_prompt_is_read() {
   check(!harness.cache().has_unread(), "each once");
 }
 
+// However a text with images ends, it is not stored: each process numbers images anew.
+void test_the_disk_gets_no_text_with_images() {
+  for (const bool is_aside : {false, true}) {
+    Harness harness;
+    std::vector<uint32_t> text = tokens_of(0, 40, 1);
+    harness.cache().end(run_text(harness, 1, text), kNone);
+    check(harness.cache().has_unstored(), "a text is for the disk");
+    harness.cache().set_stored(1);
+    std::fill(text.begin() + 20, text.begin() + 30, kFirstNoToken + 1);
+    const uint32_t slot = run_text(harness, 2, text);
+    if (is_aside)
+      harness.cache().set_aside(slot);
+    else
+      harness.cache().end(slot, kNone);
+    check(harness.cache().n_kept() == 2 && !harness.cache().has_unstored(),
+          "with an image it is not");
+  }
+}
+
 void test_a_text_set_aside_goes_on_with_its_own() {
   Harness harness;
   const std::vector<uint32_t> text = tokens_of(700, 700, 0);
@@ -356,252 +376,7 @@ void test_what_cannot_be_continued_goes_whole() {
         "another takes its window, and with it what it was worth");
 }
 
-// A group of `kind` beside one that keeps everything, of a layer each. A state is one number.
-class Pair {
- public:
-  Pair(const CacheKind& kind, uint32_t n_pages)
-      : n_kept_(n_kept(kind)),
-        arch_(layers_of({0})),
-        device_(create_device("cpu", {.threads = 1})),
-        pages_(device_, arch_, groups_with(kind), std::array{40u, n_pages}),
-        store_(device_, kSlots, 4 * kPagePositions, groups_with(kind)),
-        cache_(pages_, store_, kRows, true) {}
-
-  SequenceCache& cache() { return cache_; }
-  SequenceStore& store() { return store_; }
-  PagePool& pool() { return pages_.groups()[1].pages; }
-
-  uint32_t begin(uint64_t id, const std::vector<uint32_t>& tokens) {
-    const auto slot = cache_.begin(beginning(id, tokens, size_of(tokens), kNone));
-    check(slot.has_value(), "there is room");
-    return *slot;
-  }
-  // Rows up to position n, of which the first n_done are used. A state is how many positions it has seen.
-  void run(uint32_t slot, uint32_t n, uint32_t n_done) {
-    check(cache_.extend(slot, n), "there is room");
-    for (uint32_t i = store_[slot].n_done + 1; i <= n; ++i) {
-      const auto number = static_cast<float>(i);
-      device_->write(state_of(slot, i), std::as_bytes(std::span(&number, 1)));
-    }
-    cache_.done(slot, n_done);
-    cache_.ran(slot, n);
-  }
-  void run(uint32_t slot, uint32_t n) { run(slot, n, n); }
-  float state(uint32_t slot) {
-    float number = 0;
-    device_->read(state_of(slot, store_[slot].n_done),
-                  std::as_writable_bytes(std::span(&number, 1)));
-    return number;
-  }
-  // What a text takes over; its state is that of so many positions.
-  uint32_t n_reused(const std::vector<uint32_t>& tokens) {
-    const uint32_t slot = begin(99, tokens);
-    const uint32_t n = store_[slot].n_done;
-    check(n == 0 || state(slot) == static_cast<float>(n), "the state is that of its positions");
-    cache_.discard(slot);
-    return n;
-  }
-
- private:
-  static uint32_t n_kept(const CacheKind& kind) {
-    const auto* const states = std::get_if<StateCache>(&kind);
-    return states == nullptr ? 1 : states->n_kept;
-  }
-  static std::vector<GroupShape> groups_with(const CacheKind& kind) {
-    std::vector<GroupShape> groups = cache_groups(layers_of({0}), Format::f32);
-    groups[0].layers = {groups[0].layers[0]};
-    groups.push_back({kind, Format::f32, {{1, 1, n_kept(kind) * sizeof(float), 0, 1}}});
-    return groups;
-  }
-  Binding state_of(uint32_t slot, uint32_t n) {
-    Binding at = (pages_.cross().empty() ? pages_.states() : pages_.cross())[1].keys;
-    at.offset += (store_[slot].pages[1][0] * n_kept_ + n % n_kept_) * sizeof(float);
-    return at;
-  }
-
-  const uint32_t n_kept_;
-  ArchDescriptor arch_;
-  std::shared_ptr<Device> device_;
-  KvCache pages_;
-  SequenceStore store_;
-  SequenceCache cache_;
-};
-
-void test_states_rewind_to_checkpoints_only() {
-  Pair texts(StateCache{.n_checkpoints = 2}, 12);
-  const uint32_t slot = texts.begin(1, tokens_of(900, 900, 0));
-  check(texts.cache().covered(slot) == 1024, "a state is enough for any number of positions");
-  check(texts.cache().take_unsent(slot)[1].bytes.size() == sizeof(uint32_t),
-        "the device hears of the state that rows change, once");
-  for (const uint32_t place : {100u, 400u, 700u}) {
-    texts.run(slot, place);
-    check(texts.cache().checkpoint(slot), "there is a page for a checkpoint");
-  }
-  texts.run(slot, 900);
-  check(!texts.cache().has_unsent(slot), "checkpoints are none of its business");
-  check(12 - texts.pool().n_free() == 3, "two checkpoints stay, the last ones");
-  texts.cache().end(slot, kNone);
-  check(texts.n_reused(tokens_of(850, 1000, 1)) == 700, "to the checkpoint before the difference");
-  check(texts.n_reused(tokens_of(700, 1000, 2)) == 700, "or at it");
-  check(texts.n_reused(tokens_of(650, 1000, 3)) == 400, "or to the one before");
-  check(texts.n_reused(tokens_of(300, 1000, 4)) == 0, "but to no other place");
-  texts.cache().shorten(1, 800);
-  const uint32_t longer = texts.begin(2, tokens_of(900, 1000, 5));
-  check(texts.store()[longer].n_done == 700 && texts.state(longer) == 700,
-        "a text that is cut ends at a checkpoint");
-  texts.run(longer, 1000);
-  texts.cache().end(longer, kNone);
-  check(texts.n_reused(tokens_of(400, 500, 6)) == 400,
-        "who goes on from a text has its checkpoints");
-}
-
-void test_states_are_copied_from_texts_under_way() {
-  Pair texts(StateCache{.n_checkpoints = 1}, 4);
-  const uint32_t one = texts.begin(1, tokens_of(600, 600, 0));
-  texts.run(one, 500);
-  check(texts.cache().checkpoint(one), "there is a page for a checkpoint");
-  texts.run(one, 600);
-  const uint32_t two = texts.begin(2, tokens_of(550, 700, 1));
-  check(texts.store()[two].n_done == 500 && texts.state(two) == 500, "from its checkpoint");
-  texts.run(two, 700);
-  check(texts.state(one) == 600 && texts.state(two) == 700, "neither writes to the other");
-  // Two states and a checkpoint of four pages.
-  texts.begin(3, tokens_of(0, 10, 2));
-  texts.begin(4, tokens_of(0, 10, 3));
-  check(texts.pool().n_free() == 0, "a checkpoint gives way to a text");
-}
-
-void test_the_last_states_are_kept() {
-  Pair texts(StateCache{.n_checkpoints = 1, .n_kept = 2}, 12);
-  const std::vector<uint32_t> tokens = tokens_of(300, 300, 0);
-  const uint32_t slot = texts.begin(1, tokens);
-  texts.run(slot, 300);
-  check(texts.cache().checkpoint(slot), "there is a page for a checkpoint");
-  check(texts.cache().most_again() == 1, "one row may be refused");
-  check(texts.n_reused(tokens) == 299, "of the same prompt all but the last row");
-  check(texts.n_reused(tokens_of(299, 400, 1)) == 299, "and for another text");
-  check(texts.n_reused(tokens_of(298, 400, 2)) == 0, "but no more");
-  texts.store()[slot].tokens.insert(texts.store()[slot].tokens.end(), {901, 902, 903});
-  texts.run(slot, 302, 301);  // the second one is refused
-  check(texts.state(slot) == 301, "it goes on from the first");
-  texts.run(slot, 303, 303);
-  texts.cache().set_aside(slot);
-  check(texts.n_reused(tokens) == 299, "the checkpoint has what came before it");
-  check(texts.n_reused(tokens_of(300, 400, 3)) == 300, "as long as the text is there");
-}
-
-// Whatever begins, goes on, is refused, set aside or ends: a state is that of the text's positions.
-void test_states_at_random(uint32_t seed, uint32_t n_requests) {
-  std::mt19937 random(seed);
-  const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
-  Pair texts(StateCache{.n_checkpoints = 1 + pick(3), .n_kept = 2}, 6 + pick(12));
-  uint64_t id = 1;
-  for (uint32_t request = 0; request < n_requests; ++request, ++id) {
-    // Beginnings of a few texts, which part at a few places.
-    const uint32_t n = 2 + pick(500);
-    std::vector<uint32_t> tokens = tokens_of(pick(5) * 100, 500, pick(3));
-    tokens.resize(n);
-    const uint32_t slot = texts.begin(id, tokens);
-    const uint32_t n_taken = texts.store()[slot].n_done;
-    if (n_taken > 0)
-      check(texts.state(slot) == static_cast<float>(n_taken), "a state that was taken over");
-    for (uint32_t done = n_taken; done < n;) {
-      done = std::min(n, done + 1 + pick(200));
-      texts.run(slot, done);
-    }
-    if (pick(4) > 0) static_cast<void>(texts.cache().checkpoint(slot));
-    for (uint32_t step = pick(6), done = n; step > 0; --step) {
-      texts.store()[slot].tokens.resize(done + 1, 900 + step);
-      const uint32_t n_drafted = pick(2);
-      texts.run(slot, done + 1 + n_drafted, done + 1);
-      ++done;
-      check(texts.state(slot) == static_cast<float>(done), "after a draft that was refused");
-    }
-    switch (pick(4)) {
-      case 0:
-        texts.cache().set_aside(slot);
-        break;
-      case 1:
-        texts.cache().discard(slot);
-        break;
-      default:
-        texts.cache().end(slot, kNone);
-    }
-    if (pick(8) == 0) texts.cache().shorten(id, pick(500));
-    if (pick(8) == 0) static_cast<void>(texts.cache().take_unread());
-  }
-}
-
-void test_what_an_encoder_wrote_belongs_to_its_text() {
-  Pair texts(CrossCache{.n_positions = 1500}, 12);  // six pages
-  const std::vector<uint32_t> tokens = tokens_of(300, 300, 0);
-  const uint32_t one = texts.begin(1, tokens);
-  check(texts.store()[one].pages[1].size() == 6 && texts.cache().covered(one) == 512,
-        "it is there from the beginning, and as long as it is");
-  texts.run(one, 300);
-  const uint32_t two = texts.begin(2, tokens);
-  check(texts.store()[two].n_done == 0, "the same tokens with another input are another text");
-  check(!texts.cache().begin(beginning(3, tokens, 300, kNone)), "each needs its own pages");
-  texts.cache().end(one, kNone);
-  const uint32_t again = texts.begin(1, tokens);
-  check(texts.store()[again].n_done == 299 && texts.pool().n_free() == 0,
-        "a text that stepped back goes on with its own");
-  texts.cache().end(again, kNone);
-  texts.cache().shorten(1, 100);
-  check(texts.store()[texts.begin(1, tokens)].n_done == 100, "and can be cut anywhere");
-}
-
-void test_texts_of_a_window_share_what_the_encoder_wrote() {
-  Pair texts(CrossCache{.n_positions = 1500}, 12);  // two windows of six pages
-  const std::vector<uint32_t> tokens = tokens_of(300, 300, 0);
-  const auto begin = [&](uint64_t id, uint64_t window) {
-    Beginning wanted = beginning(id, tokens, 300, kNone);
-    wanted.key.window = window;
-    return texts.cache().begin(wanted);
-  };
-  const uint32_t one = *begin(1, 7), two = *begin(2, 7), other = *begin(3, 8);
-  check(texts.store()[one].pages[1] == texts.store()[two].pages[1], "one window, one encoding");
-  check(texts.store()[one].pages[1] != texts.store()[other].pages[1], "another has its own");
-  check(texts.cache().is_to_fill(7) && texts.cache().is_to_fill(8), "to be filled");
-  texts.cache().filled(7);
-  check(!texts.cache().is_to_fill(7) && texts.cache().is_to_fill(8), "once");
-  check(!begin(4, 9), "texts under way keep theirs");
-  texts.run(one, 300);
-  texts.cache().end(one, kNone);
-  check(!begin(4, 9), "all of them");
-  texts.cache().end(two, kNone);
-  const uint32_t again = *begin(5, 7);
-  check(!texts.cache().is_to_fill(7) && texts.store()[again].n_done == 299,
-        "a window stays, and so does what its texts began with");
-  texts.cache().end(again, kNone);
-  const uint32_t third = *begin(6, 9);
-  check(texts.cache().is_to_fill(9) && texts.store()[third].n_done == 0,
-        "until another one needs the room; its texts have nothing of others");
-  texts.cache().end(third, kNone);
-  texts.cache().end(other, kNone);
-  texts.cache().forget_windows();
-  check(texts.pool().n_free() == 12, "and no page is lost");
-}
-
 uint32_t n_resumed_in_all = 0, n_read_in_all = 0, n_restored_in_all = 0;
-
-// Texts from a family with prefixes around the ends of pages come, grow, end, and are given up.
-std::vector<GroupShape> shapes_of(Harness& harness) {
-  std::vector<GroupShape> shapes;
-  for (uint32_t group = 0; group < harness.n_groups(); ++group)
-    shapes.push_back(harness.shape(group));
-  return shapes;
-}
-
-SavedPositions saved_of(Harness& harness, uint32_t slot) {
-  const uint32_t n = harness.store()[slot].n_done;
-  SavedPositions saved{first_entries_to_save(shapes_of(harness), n), {}};
-  saved.bytes.resize(saved_bytes(shapes_of(harness), saved.first_entries, n));
-  harness.cache().read_positions(slot, saved);
-  check(saved.bytes.size() == saved_bytes(shapes_of(harness), saved.first_entries, n),
-        "there are as many bytes as the first entries say");
-  return saved;
-}
 
 void test_what_was_saved_comes_back(const std::vector<uint32_t>& windows,
                                     const std::vector<uint32_t>& n_pages, bool keep) {
@@ -678,6 +453,7 @@ void test_what_comes_back_shares_what_is_there() {
   check(n_reused(full, longer) == 999, "and hold what they must");
 }
 
+// Texts from a family with prefixes around the ends of pages come, grow, end, and are given up.
 void test_at_random(uint32_t seed, const std::vector<uint32_t>& windows,
                     const std::vector<uint32_t>& n_pages) {
   std::mt19937 random(seed);
@@ -818,15 +594,10 @@ int main() {
   test_what_was_generated_counts_once_it_was_read();
   test_what_is_unread_is_forgotten_in_time();
   test_each_reply_to_a_prompt_is_read();
+  test_the_disk_gets_no_text_with_images();
   test_a_text_set_aside_goes_on_with_its_own();
   test_only_the_same_key_is_taken_over();
   test_what_cannot_be_continued_goes_whole();
-  test_states_rewind_to_checkpoints_only();
-  test_states_are_copied_from_texts_under_way();
-  test_the_last_states_are_kept();
-  for (uint32_t seed = 0; seed < 20; ++seed) test_states_at_random(seed, 500);
-  test_what_an_encoder_wrote_belongs_to_its_text();
-  test_texts_of_a_window_share_what_the_encoder_wrote();
   for (uint32_t seed = 0; seed < 40; ++seed) {
     test_at_random(seed, {0}, {kPages});
     test_at_random(seed, {0, kWindow}, {kPages, 4});

@@ -17,6 +17,10 @@ constexpr uint32_t kHeadDim = 2;
 constexpr uint32_t kHeads = 2;
 constexpr uint32_t kRows = 64;  // of a step
 
+// Given as the window of a group, it makes the group one of recurrent layers, which have states.
+constexpr uint32_t kOfStates = kNone - 1;
+constexpr uint32_t kSeen = 3;  // inputs of a convolution that a row of these sees before its own
+
 // Two layers of each window; 0: they see everything.
 inline ArchDescriptor layers_of(const std::vector<uint32_t>& windows) {
   ArchDescriptor arch;
@@ -24,7 +28,13 @@ inline ArchDescriptor layers_of(const std::vector<uint32_t>& windows) {
     LayerDescriptor layer;
     layer.n_heads = layer.n_kv_heads = kHeads;
     layer.head_dim = kHeadDim;
-    layer.window = windows[i % windows.size()];
+    if (windows[i % windows.size()] == kOfStates) {
+      layer.mixer = Mixer::scan;
+      layer.state =
+          RecurrentState{.n_heads = 1, .head_size = 1, .convolved = 1, .width = kSeen + 1};
+    } else {
+      layer.window = windows[i % windows.size()];
+    }
     arch.layers.push_back(layer);
   }
   return arch;
@@ -80,11 +90,17 @@ class Harness {
       const uint32_t end = std::min(n, sequence.n_done + kRows);
       if (!cache_.extend(slot, end)) return false;
       check(cache_.covered(slot) >= end, "pages that were given cover what they were asked for");
+      const auto write = [&](const Binding& at, float number) {
+        device_->write(at, std::as_bytes(std::span(&number, 1)));
+      };
       for (uint32_t group = 0; group < n_groups(); ++group)
         for (uint32_t position = sequence.n_done; position < end; ++position)
-          each_number(sequence, group, position, hashes, [&](const Binding& at, float number) {
-            device_->write(at, std::as_bytes(std::span(&number, 1)));
-          });
+          if (shape(group).has_states()) {
+            each_input(sequence, group, position, hashes, write);
+            each_state(sequence, group, position + 1, hashes, write);
+          } else {
+            each_number(sequence, group, position, hashes, write);
+          }
       cache_.done(slot, end);
     }
     return true;
@@ -95,16 +111,23 @@ class Harness {
     bool same = true;
     const Sequence& sequence = store_[slot];
     const std::vector<uint32_t> hashes = histories(sequence.tokens, sequence.n_prompt);
+    const auto compare = [&](const Binding& at, float expected) {
+      float found = 0;
+      device_->read(at, std::as_writable_bytes(std::span(&found, 1)));
+      same = same && found == expected;
+    };
+    const uint32_t n = sequence.n_done;
     for (uint32_t group = 0; group < n_groups(); ++group) {
+      if (shape(group).has_states()) {
+        if (n > 0) each_state(sequence, group, n, hashes, compare);
+        for (uint32_t position = n - std::min(kSeen, n); position < n; ++position)
+          each_input(sequence, group, position, hashes, compare);
+        continue;
+      }
       const auto* kind = std::get_if<WindowCache>(&shape(group).kind);
-      const uint32_t window = kind ? kind->window : sequence.n_done + 1;
-      for (uint32_t position = sequence.n_done + 1 - std::min(window, sequence.n_done + 1);
-           position < sequence.n_done; ++position)
-        each_number(sequence, group, position, hashes, [&](const Binding& at, float expected) {
-          float found = 0;
-          device_->read(at, std::as_writable_bytes(std::span(&found, 1)));
-          same = same && found == expected;
-        });
+      const uint32_t window = kind ? kind->window : n + 1;
+      for (uint32_t position = n + 1 - std::min(window, n + 1); position < n; ++position)
+        each_number(sequence, group, position, hashes, compare);
     }
     return same;
   }
@@ -116,8 +139,10 @@ class Harness {
       if (!store_.is_used(slot)) continue;
       const Sequence& sequence = store_[slot];
       const uint32_t first = shape(group).needed(sequence.n_done, sequence.n_done).first;
-      for (uint32_t entry = first; entry < sequence.pages[group].size(); ++entry)
-        pages.insert(sequence.pages[group][entry]);
+      const size_t n = sequence.pages[group].size();
+      const size_t end =
+          shape(group).has_states() ? std::min<size_t>(n, 1) : n;  // checkpoints may go
+      for (uint32_t entry = first; entry < end; ++entry) pages.insert(sequence.pages[group][entry]);
     }
     return static_cast<uint32_t>(pages.size());
   }
@@ -155,6 +180,29 @@ class Harness {
           const uint32_t place = layer.layer * 4 + head * 2 + is_value;
           use(at, static_cast<float>(((hashes[position] ^ (place << 24)) >> 8)));
         }
+  }
+
+  // Of each layer the state after n positions: what stands for them all.
+  template <class Use>
+  void each_state(const Sequence& sequence, uint32_t group, uint32_t n,
+                  std::span<const uint32_t> hashes, Use&& use) {
+    for (const LayerShape& layer : shape(group).layers) {
+      Binding at = pages_.states()[layer.layer].keys;
+      constexpr uint32_t kStates = RecurrentState::kKept;
+      at.offset += (sequence.pages[group][0] * kStates + n % kStates) * sizeof(float);
+      use(at, static_cast<float>((hashes[n - 1] ^ (layer.layer << 28)) >> 8));
+    }
+  }
+  // And the input at a position: what stands for it.
+  template <class Use>
+  void each_input(const Sequence& sequence, uint32_t group, uint32_t position,
+                  std::span<const uint32_t> hashes, Use&& use) {
+    for (const LayerShape& layer : shape(group).layers) {
+      Binding at = pages_.states()[layer.layer].values;
+      const uint32_t n_kept = layer.n_kept_inputs;
+      at.offset += (sequence.pages[group][0] * n_kept + position % n_kept) * sizeof(float);
+      use(at, static_cast<float>((hashes[position] ^ (layer.layer << 24)) >> 8));
+    }
   }
 
   ArchDescriptor arch_;
@@ -202,6 +250,24 @@ inline uint32_t run_text(Harness& harness, uint64_t id, const std::vector<uint32
   const auto slot = harness.cache().begin(beginning(id, tokens, size_of(tokens), kNone));
   check(slot.has_value() && harness.run(*slot, size_of(tokens)), "there is room");
   return *slot;
+}
+
+inline std::vector<GroupShape> shapes_of(Harness& harness) {
+  std::vector<GroupShape> shapes;
+  for (uint32_t group = 0; group < harness.n_groups(); ++group)
+    shapes.push_back(harness.shape(group));
+  return shapes;
+}
+
+// What a text has done, as a file would have it.
+inline SavedPositions saved_of(Harness& harness, uint32_t slot) {
+  const uint32_t n = harness.store()[slot].n_done;
+  SavedPositions saved{first_entries_to_save(shapes_of(harness), n), {}};
+  saved.bytes.resize(saved_bytes(shapes_of(harness), saved.first_entries, n));
+  harness.cache().read_positions(slot, saved);
+  check(saved.bytes.size() == saved_bytes(shapes_of(harness), saved.first_entries, n),
+        "there are as many bytes as the first entries say");
+  return saved;
 }
 
 }  // namespace akunu::test

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import wave
 from pathlib import Path
@@ -195,3 +196,21 @@ def test_arguments_that_make_no_sense_are_refused() -> None:
         load_audio(wav_bytes(TONE), sample_rate=8000)
     with pytest.raises(ArgumentError, match="channels"):
         load_audio(TONE, channels="left")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "number"),
+    [
+        ("gone.wav", "No such file", errno.ENOENT),
+        ("", "Is a directory", errno.EISDIR),
+        ("a\0b", "null byte", None),
+    ],
+)
+def test_a_file_that_cannot_be_opened_is_an_error_of_ours(
+    tmp_path: Path, name: str, said: str, number: int | None
+) -> None:
+    with pytest.raises(AudioError, match=said) as error:
+        load_audio(tmp_path / name)
+    assert isinstance(error.value, OSError)
+    assert error.value.errno == number
+    assert str(error.value).startswith(f"{tmp_path / name}: ")

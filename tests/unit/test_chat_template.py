@@ -201,6 +201,11 @@ def test_a_template_can_ask_for_the_date() -> None:
     assert datetime.strptime(today, "%Y-%m-%d")
 
 
+# What a template makes may be twice as large each time.
+DOUBLED = "{{% set ns = namespace(a='x' * 1000) %}}{{% for i in range(60) %}}{}{{% endfor %}}"
+MADE = "a value of|more than 5000000 steps"
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [
@@ -234,9 +239,29 @@ def test_a_template_can_ask_for_the_date() -> None:
             "{% set x = 'x' * 10**7 %}{% for i in range(10) %}{{ x }}{% endfor %}",
             "writes more than",
         ),
+        (DOUBLED.format("{% set ns.a = ns.a ~ ns.a %}"), MADE),
+        (DOUBLED.format("{% set ns.a = ns.a + ns.a %}"), MADE),
+        (DOUBLED.format("{% set ns.a = '%s%s' % (ns.a, ns.a) %}"), MADE),
+        (DOUBLED.format("{% set ns.a = '{0}{0}'.format(ns.a) %}"), MADE),
+        (DOUBLED.format("{% set ns.a = [ns.a, ns.a] | join %}"), MADE),
+        (DOUBLED.format("{% set ns.a %}{{ ns.a }}{{ ns.a }}{% endset %}"), MADE),
+        (DOUBLED.format("{% set ns.a = [ns.a, ns.a] %}") + "{{ ns.a }}", MADE),
+        (DOUBLED.format("{% set ns.a = [ns.a, ns.a] %}") + "{{ ns.a | tojson }}", MADE),
+        (DOUBLED.format("{% set ns.a = [ns.a, ns.a] %}") + "{{ 'a' ~ ns.a }}", MADE),
+        (DOUBLED.format("{% set ns.a = [ns.a, ns.a] %}") + "{{ ns.a | string }}", MADE),
+        ("{{ LONG.replace('a', LONG) }}", "a value of 1000000000000 characters"),
+        ("{{ LONG | replace('a', LONG) }}", "a value of 1000000000000 characters"),
+        ("{{ ([LONG] * 10**6) | join }}", MADE),
+        ("{{ ''.join([LONG] * 10**6) }}", MADE),
+        ("{{ LONG.join('abc' * 10**5) }}", MADE),
+        ("{{ ('{0}' * 10**6).format(LONG) }}", "a value of 1000000000000 characters"),
+        ("{{ ('\t' * 10**6).expandtabs(10**6) }}", "a value of 1000000000000 characters"),
+        ("{{ ('a\n' * 10**6) | indent(10**6) }}", "a value of 1000000000000 characters"),
+        ("{{ ('a ' * 10**6) | wordwrap(1, wrapstring=LONG) }}", "a value of 1000000000000"),
     ],
 )
 def test_what_a_template_does_wrong_is_one_line(source: str, message: str) -> None:
+    source = source.replace("LONG", "('a' * 10**6)")
     with pytest.raises(ArgumentError, match=message) as error:
         ChatTemplate(source).render(USER)
     assert "\n" not in str(error.value)

@@ -33,18 +33,20 @@ def test_the_tables_of_the_page_are_what_the_script_makes_of_the_raw_results(mac
             assert report.replace_between(page, table, begin=begin, end=end) == page
 
 
+@pytest.mark.parametrize("layers", ["experts", "recurrent"])
 @pytest.mark.parametrize("level", ["avx2", "avx512"])
-def test_the_tables_of_experts_are_what_the_script_makes_of_the_raw_results(level):
+def test_the_tables_of_layers_are_what_the_script_makes_of_the_raw_results(layers, level):
     page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
-    files = sorted((ROOT / "benchmarks" / "zen4").glob(f"experts-{level}-*.json"))
-    begin, end = report.marks(f"zen4 experts {level}")
+    files = sorted((ROOT / "benchmarks" / "zen4").glob(f"{layers}-{level}-*.json"))
+    begin, end = report.marks(f"zen4 {layers} {level}")
     table = report.markdown([json.loads(each.read_text("utf-8")) for each in files])
     assert report.replace_between(page, table, begin=begin, end=end) == page
 
 
 def test_every_raw_result_has_its_lines_in_the_summaries():
     folders = ROOT / "benchmarks"
-    files = [*folders.glob("*/compare-*.json"), *folders.glob("*/experts-*.json")]
+    kinds = ("compare", "experts", "recurrent")
+    files = [file for kind in kinds for file in folders.glob(f"*/{kind}-*.json")]
     lines = [
         line
         for each in files

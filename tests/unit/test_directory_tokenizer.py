@@ -290,7 +290,9 @@ def test_a_template_whose_name_is_no_text_is_passed_over(tmp_path: Path) -> None
 
 def test_a_directory_without_a_tokenizer_says_so(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(ModelFormatError, match=r"neither tokenizer\.json nor tokenizer\.model"):
+    with pytest.raises(
+        ModelFormatError, match=r"no tokenizer\.json, tokenizer\.model or tiktoken\.model"
+    ):
         akunu.Tokenizer.from_directory(tmp_path)
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(ModelFormatError, match=r"tokenizer\.json cannot be read as JSON"):

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from akunu import AkunuError
+from akunu import AkunuError, images
 from akunu.speech import audio, decoders, microphone, silero
 
 
@@ -30,3 +30,9 @@ def test_voice_activity(monkeypatch, tmp_path):
 def test_a_compressed_file():
     error = decoders._missing("a.mp3", "soundfile", "audio")
     assert "'akunu[audio]' ('.[audio]' in a clone)" in str(error)
+
+
+def test_images(monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(AkunuError, match=r"'akunu\[images\]', or '\.\[images\]' in a clone"):
+        images.open_image(b"")

@@ -21,6 +21,8 @@ LFS_POINTER = (
     b"oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\n"
     b"size 4661211808\n"
 )
+# How a model.bin of CTranslate2 begins: version, length and name of its spec.
+CTRANSLATE2 = struct.pack("<IH12s", 6, 12, b"WhisperSpec") + struct.pack("<I", 3) + bytes(60)
 
 
 def safetensors(header: dict[str, object]) -> bytes:
@@ -67,7 +69,12 @@ FILES: dict[str, tuple[bytes, type[Exception], list[str]]] = {
     "zeros": (bytes(10_000), OTHER, [r'begins with "\x00\x00']),
     "empty": (b"", OTHER, ["the file is empty", "download or copy it again"]),
     "something": (b"\x7fELF" + bytes(60), OTHER, [r'begins with "\x7fELF', '"GGUF"']),
-    "three letters": (b"GGU", OTHER, ['"GGUF" needs 4 bytes, 3 are left']),
+    "three letters": (
+        b"GGU",
+        OTHER,
+        ['"GGUF" needs 4 bytes, 3 are left; the file is cut off or damaged'],
+    ),
+    "CTranslate2": (CTRANSLATE2, MODEL, ["a CTranslate2 model, as faster-whisper has them"]),
 }
 
 
@@ -117,6 +124,13 @@ DIRECTORIES: dict[str, tuple[list[str], type[Exception], list[str]]] = {
     "anything": (["a.txt"], ArgumentError, ["is a directory; a regular file is needed"]),
     "nothing": ([], ArgumentError, ["is a directory; a regular file is needed"]),
 }
+
+
+def test_a_directory_of_ctranslate2_is_not_taken_for_pickles(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.bin").write_bytes(CTRANSLATE2)
+    with pytest.raises(UnsupportedModelError, match="a CTranslate2 model, as faster-whisper has"):
+        akunu.load(tmp_path)
 
 
 @pytest.mark.parametrize("name", list(DIRECTORIES))

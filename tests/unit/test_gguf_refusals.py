@@ -33,7 +33,11 @@ REFUSED: dict[str, tuple[bytes, type[Exception], list[str]]] = {
         ModelFormatError,
         ["byte 0: ", r'begins with "\x7fELF\x00', '"GGUF"'],
     ),
-    "too short for the magic": (b"GG", ModelFormatError, ["byte 0: ", "needs 4 bytes, 2 are left"]),
+    "too short for the magic": (
+        b"GG",
+        ModelFormatError,
+        ["byte 0: ", "needs 4 bytes, 2 are left; the file is cut off"],
+    ),
     "version 0": (file_of(version=0), UnsupportedModelError, ["byte 4: ", "version 0", "2 and 3"]),
     "version 1": (file_of(version=1), UnsupportedModelError, ["byte 4: ", "version 1", "2 and 3"]),
     "version 4": (file_of(version=4), UnsupportedModelError, ["byte 4: ", "version 4", "2 and 3"]),
@@ -50,7 +54,7 @@ REFUSED: dict[str, tuple[bytes, type[Exception], list[str]]] = {
     "too many tensors": (
         file_of(n_tensors=HUGE) + bytes(30),
         ModelFormatError,
-        ["byte 8: ", f"{HUGE} tensors", "24 bytes each, 30 are left"],
+        ["byte 8: ", f"{HUGE} tensors", "24 bytes each, 30 are left; the file is cut off"],
     ),
     "key without end": (
         file_of([u64(HUGE) + bytes(20)]),

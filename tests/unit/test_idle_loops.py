@@ -9,6 +9,7 @@ import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from akunu import _template_engine as engine
+from akunu import _template_limits as limits
 from akunu.chat import ChatTemplate
 
 # For each message Gemma 4's template looks for the one before it that is not a tool's, in a loop
@@ -126,14 +127,14 @@ def test_looking_for_a_message_takes_steps_for_those_in_between_only(
     source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken = 0
-    spend = engine.Budget.spend
+    spend = limits.Budget.spend
 
-    def count(budget: engine.Budget, steps: int) -> None:
+    def count(budget: limits.Budget, steps: int) -> None:
         nonlocal taken
         taken += steps
         spend(budget, steps)
 
-    monkeypatch.setattr(engine.Budget, "spend", count)
+    monkeypatch.setattr(limits.Budget, "spend", count)
     talk = [{"role": ("user", "assistant")[n % 2], "content": "hi"} for n in range(300)]
     template = ChatTemplate(source)
     template.render(talk[:2])  # the habits of the template are found out once

@@ -9,8 +9,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 # Of <utility> std::index_sequence alone is used, a type without code.
+# Of C's headers, functions of the system's library.
 FREESTANDING = {
     *("stdint.h", "cstddef", "bit", "type_traits", "utility", "math.h"),
+    *("sched.h", "time.h"),
     *("immintrin.h", "arm_neon.h"),
 }
 

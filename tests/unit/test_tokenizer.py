@@ -248,6 +248,7 @@ def test_wordpiece_takes_the_longest_pieces_from_the_left() -> None:
     ("pre", "words"),
     [
         ("llama-bpe", ["Hello", " ", "123", "456", " world", "!\n"]),
+        ("falcon-h1", ["Hello", " ", "123", "456", " world", "!\n"]),
         ("qwen2", ["Hello", " ", *"123456", " world", "!\n"]),
         ("qwen35", ["Hello", " ", *"123456", " world", "!\n"]),
         ("gpt-2", ["Hello", " 123456", " world", "!", "\n"]),

@@ -43,6 +43,20 @@ def test_every_text_gives_exactly_the_expected_ids(family: str) -> None:
         assert tokenizer.encode(text, add_special=False) == ids, text
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_text_has_fewer_tokens_than_its_length_says(family: str) -> None:
+    tokenizer = real_tokenizer(family)
+    longest = sorted(map(tokenizer.token_bytes, range(tokenizer.vocab_size)), key=len)[-20:]
+    texts = [token.decode(errors="ignore") * 30 for token in longest]
+    # What NFC makes one of four, three or two.
+    texts += ["\u03b1\u0313\u0300\u0345" * 50, "\u1112\u1161\u11ab" * 50, "e\u0301" * 50]
+    texts += ["\u2581" * 500, "\U0010ffff" * 50, " " * 999, *(text for text, _ in cases(family))]
+    for text in texts:
+        assert tokenizer.fewest_tokens([text, 0]) <= len(tokenizer.encode_pieces([text, 0])), text
+    knows_all = "bert" not in family  # a word that WordPiece does not know is one token
+    assert (tokenizer.fewest_tokens([" a" * 1000]) > 5) == knows_all
+
+
 @pytest.mark.parametrize("family", LOSSLESS)
 def test_the_given_ids_decode_to_their_texts(family: str) -> None:
     tokenizer = real_tokenizer(family)

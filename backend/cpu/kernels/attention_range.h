@@ -25,8 +25,8 @@ static inline Range unite(Range a, Range b) {
 }
 
 static inline Range visible(const Row& row, uint32_t window) {
-  const uint32_t end = row.kv_length;
-  return {window != 0 && end > window ? end - window : 0, end};
+  const uint32_t own = row.position + 1;
+  return {window != 0 && own > window ? own - window : 0, row.kv_length};
 }
 
 // What any of the rows sees.

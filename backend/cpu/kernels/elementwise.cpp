@@ -64,6 +64,18 @@ struct SplitHeads {
   }
 };
 
+template <class Isa>
+struct JoinRows {
+  static void row(const Call& call, const JoinRowsParams& params, uint64_t r, std::byte*) {
+    const uint64_t lengths[] = {params.n_first, params.n_second, params.n_third};
+    float* out = operand<float>(call, 3, r, lengths[0] + lengths[1] + lengths[2]);
+    for (uint32_t i = 0; i < 3; out += lengths[i], ++i)
+      if (lengths[i] > 0)  // the third may be absent
+        __builtin_memcpy(out, operand<const float>(call, i, r, lengths[i]),
+                         sizeof(float) * lengths[i]);
+  }
+};
+
 // Applies `Function` to the numbers of rows in place, kPiece of them in a slice.
 template <class Isa, class Params, class Function>
 struct InPieces {
@@ -109,6 +121,7 @@ using AddRows = RowsKernel<ThisIsa, AddParams, Add<ThisIsa>>;
 using AddBiasRows = RowsKernel<ThisIsa, BiasParams, AddBias<ThisIsa>>;
 using GatherRows = RowsKernel<ThisIsa, GatherParams, GatherHead<ThisIsa>>;
 using SplitRows = RowsKernel<ThisIsa, SplitHeadsParams, SplitHeads<ThisIsa>>;
+using JoinedRows = RowsKernel<ThisIsa, JoinRowsParams, JoinRows<ThisIsa>>;
 using SoftCapPieces = InPieces<ThisIsa, SoftCapParams, SoftCap<ThisIsa>>;
 using ScalePieces = InPieces<ThisIsa, ScaleParams, Scale<ThisIsa>>;
 
@@ -117,6 +130,7 @@ constexpr KernelEntry kElementwiseEntries[] = {
     {{Operation::add_bias}, {AddBiasRows::slices, AddBiasRows::run, nullptr}},
     {{Operation::gather_head}, {GatherRows::slices, GatherRows::run, nullptr}},
     {{Operation::split_heads}, {SplitRows::slices, SplitRows::run, nullptr}},
+    {{Operation::join_rows}, {JoinedRows::slices, JoinedRows::run, nullptr}},
     {{Operation::soft_cap}, {SoftCapPieces::slices, SoftCapPieces::run, nullptr}},
     {{Operation::scale}, {ScalePieces::slices, ScalePieces::run, nullptr}},
 };

@@ -1,5 +1,6 @@
 // embed: out[r, i] = table[tokens[sequence, position], i] * scale
 //   0 tokens: log   1 table: weight [vocab_size, dim]   2 out: rows [rows, dim]   25 EmbedParams
+//   3 vectors, may be absent: rows [rows, dim], which rows with kRowVectorInput get instead, as they are
 //   slices: one row   limit: memory, and next to nothing of it
 // The weight is `element`'s float32, which gguf's dequantisation gives too; the product rounds once.
 #include <utility>
@@ -21,6 +22,11 @@ template <class Isa, class Format>
 struct Embed {
   static void row(const Call& call, const EmbedParams& params, uint64_t r, std::byte*) {
     const Row& row = call.rows[r];
+    if ((row.flags & kRowVectorInput) != 0 && call.operands[3] != nullptr) {
+      __builtin_memcpy(operand<float>(call, 2, r, params.dim),
+                       operand<const float>(call, 3, r, params.dim), uint64_t{4} * params.dim);
+      return;
+    }
     const uint32_t* log = operand<const uint32_t>(call, 0, row.sequence, params.log_stride);
     const uint32_t token = log[row.position];
     float* out = operand<float>(call, 2, r, params.dim);

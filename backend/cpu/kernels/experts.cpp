@@ -3,8 +3,8 @@
 //   2 routes: ExpertRoute [rows, n_chosen]   3 scales: vector [n_experts], optional
 //                                                                     25 RouteParams
 //   slices: one row
-// expert_activation: out[r, s, i] = kind(act(gate[r, s, i]) * up[r, s, i])
-//   0 gate, 1 up: rows [rows, n_chosen * n]   2 out: activation [rows * n_chosen, n]
+// expert_activation: out[r, s, i] = kind(act(gate[r, s, i]) * up[r, s, i]), without the product where there is no up
+//   0 gate, 1 up: rows [rows, n_chosen * n]; up is optional   2 out: activation [rows * n_chosen, n]
 //                                                                     25 ExpertActivationParams
 //   slices: one expert of a row
 // expert_combine:    out[r, i] = sum of weight * input[r, s, i] over the row's experts, in their order
@@ -159,12 +159,21 @@ struct ExpertActivation {
     for (uint64_t slice = begin; slice < end; ++slice) {
       const uint64_t pair = uint64_t{call.first_row} * params.n_chosen + slice;
       const float* const gate = operand<const float>(call, 0, pair, params.n);
+      const auto write_each = [&](const auto& of) {
+        Activation::write(call.operands[2] + pair * Activation::row_bytes(params.n), params.n, 0,
+                          params.n, of);
+      };
+      if (call.operands[1] == nullptr) {
+        with_plain_activation<Isa>(params.activation, [&](const auto& function) {
+          write_each([&](uint32_t i, uint32_t n) { return function(Isa::load(gate + i, n)); });
+        });
+        continue;
+      }
       const float* const up = operand<const float>(call, 1, pair, params.n);
       const auto write = [&](const auto& value) {
-        Activation::write(call.operands[2] + pair * Activation::row_bytes(params.n), params.n, 0,
-                          params.n, [&](uint32_t i, uint32_t n) {
-                            return value(Isa::load(gate + i, n), Isa::load(up + i, n));
-                          });
+        write_each([&](uint32_t i, uint32_t n) {
+          return value(Isa::load(gate + i, n), Isa::load(up + i, n));
+        });
       };
       if (params.activation == kActivationClamped)
         write([&](Vector g, Vector u) { return clamped(params, g, u); });

@@ -1,6 +1,7 @@
 // Multi-head latent attention but for the attention itself, which is in attention.cpp.
 //   latent_write: the first `rank` numbers normed, the others rotated, rounded to the cache's format
-//     0 latent: rows [rows, rank + 2 n_pairs]   1 norm: vector [rank]   2 angles: rows [rows, 2 n_pairs]
+//     0 latent: rows [rows, rank + 2 n_pairs]   1 norm: vector [rank]   2 angles: rows [rows, 2 n_pairs],
+//     or nothing: none rotates
 //     3 cache: [page][256][rank + 2 n_pairs]   25 LatentWriteParams
 //     slices: one row   limit: latency
 //   latent_query: heads [n_plain | 2 n_pairs] -> [rank | 2 n_pairs]: the former through the head's part
@@ -39,12 +40,13 @@ struct LatentWrite {
     if (!(row.flags & kRowActive)) return;
     const uint32_t n_rotated = 2 * params.n_pairs, width = params.rank + n_rotated;
     const float* latent = operand<const float>(call, 0, r, width);
-    const float* angles = operand<const float>(call, 2, r, n_rotated);
     float* const made = reinterpret_cast<float*>(scratch);
     rms_norm_floats<Isa>(latent, operand<const float>(call, 1, 0, 0), params.rank, params.epsilon,
                          made);
     __builtin_memcpy(made + params.rank, latent + params.rank, sizeof(float) * uint64_t{n_rotated});
-    rotate_head<Isa>(made + params.rank, interleaved(angles), params.n_pairs, params.style);
+    if (call.operands[2] != nullptr)
+      rotate_head<Isa>(made + params.rank, interleaved(operand<const float>(call, 2, r, n_rotated)),
+                       params.n_pairs, params.style);
     const uint32_t page = page_of(call.pages, params.page_table_base, params.page_table_stride,
                                   row.sequence, row.position);
     store_head<Isa, Format>(made, width, call.operands[3],
@@ -121,9 +123,10 @@ struct LatentQuery {
     for (uint32_t r = 0; r < n_rows; ++r) {
       float* rotated = made + r * out_stride + params.rank;
       __builtin_memcpy(rotated, query + r * in_stride + params.n_plain, sizeof(float) * n_rotated);
-      rotate_head<Isa>(rotated,
-                       interleaved(operand<const float>(call, 2, first_row + r, n_rotated)),
-                       params.n_pairs, params.style);
+      if (call.operands[2] != nullptr)
+        rotate_head<Isa>(rotated,
+                         interleaved(operand<const float>(call, 2, first_row + r, n_rotated)),
+                         params.n_pairs, params.style);
     }
   }
 

@@ -18,13 +18,17 @@ static inline float first_lane(typename Isa::Vector v) {
 
 // log(1 + e^x): 1 + e would lose the digits of a small e.
 template <class Isa>
-static inline float softplus(float x) {
-  const auto e = exp<Isa>(Isa::subtract(Isa::zero(), Isa::absolute(Isa::broadcast(x))));
+static inline typename Isa::Vector softplus_lanes(typename Isa::Vector x) {
+  const auto e = exp<Isa>(Isa::subtract(Isa::zero(), Isa::absolute(x)));
   const auto small = log_near_one<Isa>(e);
   const auto large = log<Isa>(Isa::add(e, Isa::broadcast(1.0f)));
-  const float rest = first_lane<Isa>(Isa::select_less(e, Isa::broadcast(0.375f), small, large));
+  const auto rest = Isa::select_less(e, Isa::broadcast(0.375f), small, large);
   // Written so that a NaN stays one.
-  return x < 0 ? rest : x + rest;
+  return Isa::select_less(x, Isa::zero(), rest, Isa::add(x, rest));
+}
+template <class Isa>
+static inline float softplus(float x) {
+  return first_lane<Isa>(softplus_lanes<Isa>(Isa::broadcast(x)));
 }
 
 }  // namespace akunu::cpu

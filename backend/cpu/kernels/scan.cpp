@@ -9,8 +9,8 @@
 //   slices: kStateRows rows of the state of one head, for all rows of a span. With a state_dim of 128 the old state and
 //   the new one take 8 KiB each, and stay in L1
 //   limit: two FMAs per number of state and row
-// gated_norm: out[r, i] = kind(rms_norm of u = input * silu(gate), over every `group` numbers)
-//   0 input: rows [rows, dim]   1 gate: rows [rows, gate_stride]   2 weight: vector [dim]
+// gated_norm: out[r, i] = kind(rms_norm of u = input * silu(gate_factor * gate), over every `group` numbers)
+//   0 input: rows [rows, dim]   1 gate: rows [rows, gate_stride]   2 weight: vector [dim], or none: kind(u)
 //   3 out: activation [rows, dim]   25 GatedNormParams
 //   slices: one row   limit: the exponential, about 20 instructions per vector
 #include "cpu/isa/isa.h"
@@ -72,7 +72,9 @@ struct SelectiveScan {
       const float* const b = x + inner + uint64_t{group} * params.state_dim;
       const float* const c = b + uint64_t{params.n_groups} * params.state_dim;
       float time = softplus<Isa>(
-          operand<const float>(call, 1, r, params.time_stride)[params.time_first + head] + bias);
+          operand<const float>(call, 1, r, params.time_stride)[params.time_first + head] *
+              params.time_factor +
+          bias);
       time = time < params.time_min ? params.time_min : time;
       time = time > params.time_max ? params.time_max : time;
       const float keep = first_lane<Isa>(exp<Isa>(Isa::broadcast(time * rate)));
@@ -121,12 +123,13 @@ struct GatedNorm {
     const float* gate = operand<const float>(call, 1, r, params.gate_stride) + params.gate_first;
     const float* weight = operand<const float>(call, 2, 0, 0);
     float* const gated = reinterpret_cast<float*>(scratch);
+    const auto factor = Isa::broadcast(params.gate_factor);
     for (uint32_t i = 0; i < dim; i += Isa::kLanes) {
       const uint32_t n = dim - i;
-      Isa::store(gated + i,
-                 Isa::multiply(Isa::load(input + i, n), silu<Isa>(Isa::load(gate + i, n))), n);
+      const auto let_through = silu<Isa>(Isa::multiply(Isa::load(gate + i, n), factor));
+      Isa::store(gated + i, Isa::multiply(Isa::load(input + i, n), let_through), n);
     }
-    for (uint32_t i = 0; i < dim; i += group)
+    for (uint32_t i = 0; weight != nullptr && i < dim; i += group)
       rms_norm_floats<Isa>(gated + i, weight + i, group, params.epsilon, gated + i);
     Activation::write(call.operands[3] + r * Activation::row_bytes(dim), dim, 0, dim,
                       [&](uint32_t i, uint32_t n) { return Isa::load(gated + i, n); });

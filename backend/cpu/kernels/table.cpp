@@ -18,6 +18,7 @@ bool find_kernel<ThisIsa>(const KernelKey& request, Kernel& kernel) {
       F::int16_attention(),
       F::gated_activation(),
       F::elementwise(),
+      F::exchange(),
       F::encoder(),
       F::adapter(),
       F::span_attention(),

@@ -79,6 +79,7 @@ struct Families {
   static KernelList streams();
   static KernelList scan();
   static KernelList delta_rule();
+  static KernelList exchange();
   static KernelList sample();
   static KernelList logprobs();
   static KernelList advance();

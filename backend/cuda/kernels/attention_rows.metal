@@ -347,7 +347,7 @@ template <class Cache, uint kQueries>
     uint thread_index [[thread_index_in_threadgroup]]) {
   const uint row = pass.first_row + group.z;
   const Row own = rows[row];
-  const Visible seen = visible_in(own.kv_length, params.window);
+  const Visible seen = visible_in(own.position, own.kv_length, params.window);
   const HeadChunk chunk = chunk_of(group.y, params.n_heads, params.n_kv_heads);
   const uint head_dim = params.head_dim;
   if (seen.n_units == 0 && group.x == 0)
@@ -441,7 +441,7 @@ template <class Cache, uint kQueries>
     uint thread_index [[thread_index_in_threadgroup]]) {
   const uint row = pass.first_row + group.z;
   const Row own = rows[row];
-  const Visible seen = visible_in(own.kv_length, params.window);
+  const Visible seen = visible_in(own.position, own.kv_length, params.window);
   // The first block of a kv head writes the row's key and value.
   const HeadChunk chunk = chunk_of(group.y, params.n_heads, params.n_kv_heads);
   const uint per_kv_head = params.n_heads / params.n_kv_heads;

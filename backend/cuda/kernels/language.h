@@ -291,6 +291,30 @@ AKUNU_DEVICE bool last_to_arrive(uint place, uint n) {
   return is_last;
 }
 
+// --- Other GPUs --------------------------------------------------------------------------------------
+
+// Words of 16 bytes that another GPU reads while this kernel runs, or writes. Each half of a word arrives whole.
+AKUNU_DEVICE void put_word(uint4* at, uint4 word) {
+  asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(word.x),
+               "r"(word.y), "r"(word.z), "r"(word.w)
+               : "memory");
+}
+AKUNU_DEVICE uint4 look_at_word(const uint4* at) {
+  uint4 word;
+  asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(word.x), "=r"(word.y), "=r"(word.z), "=r"(word.w)
+               : "l"(at)
+               : "memory");
+  return word;
+}
+AKUNU_DEVICE ulong nanoseconds() {
+  ulong time;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+  return time;
+}
+// Aborts the kernel with an error. The CUDA context is lost: nothing runs in it any more.
+AKUNU_DEVICE void give_up() { asm volatile("trap;"); }
+
 // --- Tensor cores ------------------------------------------------------------------------------------
 
 // Two numbers, each rounded to bfloat16; the first in the lower half.
@@ -298,6 +322,25 @@ AKUNU_DEVICE uint pack_bfloat16(float first, float second) {
   uint both;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
   return both;
+}
+// Four unsigned codes below 128, a byte each, as bfloat16 numbers less `offset`; x has the first two. A byte put into the
+// mantissa of the bfloat16 number 128 is 128 + code; one exact fma takes away 128 + offset.
+AKUNU_DEVICE uint2 bytes_as_bfloat16(uint word, uint offset) {
+  const uint less = (0xc300u | offset) * 0x00010001u, one = 0x3f803f80u;
+  uint2 codes(__byte_perm(word, 0x43434343u, 0x4140), __byte_perm(word, 0x43434343u, 0x4342));
+  asm("fma.rn.bf16x2 %0, %0, %1, %2;" : "+r"(codes.x) : "r"(one), "r"(less));
+  asm("fma.rn.bf16x2 %0, %0, %1, %2;" : "+r"(codes.y) : "r"(one), "r"(less));
+  return codes;
+}
+// Likewise four int8 numbers: 128 plus the low seven bits, less 128, or less 256 where the sign bit is set.
+AKUNU_DEVICE uint2 signed_bytes_as_bfloat16(uint word) {
+  const uint low = word & 0x7f7f7f7fu, sign = word & 0x80808080u, minus = 0xbf80bf80u;
+  uint2 codes(__byte_perm(low, 0x43434343u, 0x4140), __byte_perm(low, 0x43434343u, 0x4342));
+  const uint first = __byte_perm(sign, 0x43434343u, 0x4140);
+  const uint second = __byte_perm(sign, 0x43434343u, 0x4342);
+  asm("fma.rn.bf16x2 %0, %1, %2, %0;" : "+r"(codes.x) : "r"(first), "r"(minus));
+  asm("fma.rn.bf16x2 %0, %1, %2, %0;" : "+r"(codes.y) : "r"(second), "r"(minus));
+  return codes;
 }
 // Four matrices of 8 x 8 numbers of two bytes; lane l says where row l % 8 of matrix l / 8 lies in
 // shared memory, at a multiple of 16 bytes. A lane gets two numbers of row l / 4 of each.

@@ -12,6 +12,7 @@ namespace gpu {
 
 constexpr uint kInputParts = 3;
 constexpr uint kSplitRowBytes = kInputParts * 64;
+constexpr uint kSplitStepBytes = kSplitRowBytes + 2 * 4;  // a row's sums among them
 
 struct SplitInput {
   const unsigned char* parts;

@@ -54,16 +54,16 @@ struct Visible {
   uint begin, end;
   uint first_unit, n_units;
 };
-inline Visible visible_in(uint kv_length, uint window) {
+inline Visible visible_in(uint position, uint kv_length, uint window) {
   Visible v;
   v.end = kv_length;
-  v.begin = window != 0 && v.end > window ? v.end - window : 0;
+  v.begin = window != 0 && position + 1 > window ? position + 1 - window : 0;
   v.first_unit = v.begin / kUnit;
   v.n_units = v.end > v.begin ? (v.end - 1) / kUnit - v.first_unit + 1 : 0;
   return v;
 }
 inline Visible visible_to(device const Row& row, uint window) {
-  return visible_in(row.kv_length, window);
+  return visible_in(row.position, row.kv_length, window);
 }
 // How many units before the split's own come in the row's range; n_units or more: it has none.
 inline uint units_before(Visible v, uint split) {

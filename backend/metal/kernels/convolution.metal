@@ -3,13 +3,12 @@
 #include "metal/kernels/common.h"
 #include "metal/kernels/functions.h"
 
-// Where what is kept of a position lies, `n` numbers of it.
-template <class Params>
-inline ulong kept_at(device const uint* pages, constant Params& params, uint n, uint sequence,
-                     uint position) {
+// Where what is kept of a position lies.
+inline ulong kept_at(device const uint* pages, constant ShortConvolutionParams& params,
+                     uint sequence, uint position) {
   const uint page =
       page_of(pages, params.page_table_base, params.page_table_stride, sequence, position);
-  return kv_offset(page, 1, 0, position % kPagePositions, n);
+  return kv_offset(page, 1, 0, position % kPagePositions, params.dim);
 }
 
 // A thread per number: of rows before it in its span it computes u again, and so waits for none.
@@ -34,17 +33,17 @@ inline ulong kept_at(device const uint* pages, constant Params& params, uint n, 
       device const float* earlier = input + ulong(row - back) * 3 * dim + i;
       u = earlier[0] * earlier[2 * ulong(dim)];
     } else {
-      u = cache[kept_at(pages, params, dim, sequence, place - back) + i];
+      u = cache[kept_at(pages, params, sequence, place - back) + i];
     }
     sum += taps[width - 1 - back] * u;
   }
   const float u = own[0] * own[2 * ulong(dim)];
-  if ((rows[row].flags & kRowActive) != 0)
-    cache[kept_at(pages, params, dim, sequence, place) + i] = u;
+  if ((rows[row].flags & kRowActive) != 0) cache[kept_at(pages, params, sequence, place) + i] = u;
   out[ulong(row) * dim + i] = own[dim] * (sum + taps[width - 1] * u);
 }
 
-// Likewise, of n numbers of a row that are convolved as they are. Grid: (n / threads, rows).
+// A thread per number of a row, but one for those rows of a span that see what the cache keeps: when it has read
+// that, it replaces it by the inputs of the span's last rows. Grid: (n / threads, rows).
 [[kernel]] void causal_convolution(
     device const float* input [[buffer(0)]], device const float* weight [[buffer(1)]],
     device const float* bias [[buffer(2), function_constant(kIsBound2)]],
@@ -55,22 +54,36 @@ inline ulong kept_at(device const uint* pages, constant Params& params, uint n, 
     uint3 position [[thread_position_in_grid]]) {
   const uint n = params.n, width = params.width, i = position.x;
   if (i >= n) return;
-  const uint row = pass.first_row + position.y, place = rows[row].position;
-  const uint sequence = rows[row].sequence, n_before = row - spans[rows[row].span].first_row;
-  device const float* own = input + ulong(row) * params.input_stride + params.input_first + i;
+  const uint row = pass.first_row + position.y;
+  device const Span& span = spans[rows[row].span];
+  const uint first_row = span.first_row, end = first_row + span.n_rows;
+  const bool is_first = row == first_row;
+  if (!is_first && row - first_row < width - 1) return;
+  const ulong stride = params.input_stride;
+  device const float* inputs = input + params.input_first + i;
   device const float* taps = weight + ulong(i) * width;
-  float sum = kIsBound2 ? bias[i] : 0.0f;
-  for (uint back = width - 1; back > 0; --back) {
-    if (place < back) continue;
-    float earlier = 0.0f;
-    if (back <= n_before)
-      earlier = *(own - ulong(back) * params.input_stride);
-    else
-      earlier = cache[kept_at(pages, params, n, sequence, place - back) + i];
-    sum = fma(taps[width - 1 - back], earlier, sum);
+  const uint page =
+      page_of(pages, params.page_table_base, params.page_table_stride, span.sequence, 0);
+  device float* kept = cache + ulong(page) * params.n_kept * n + i;
+  for (uint r = row; r < (is_first ? min(row + width - 1, end) : row + 1); ++r) {
+    const uint place = rows[r].position;
+    float sum = kIsBound2 ? bias[i] : 0.0f;
+    for (uint back = width - 1; back > 0; --back) {
+      if (place < back) continue;
+      float earlier = 0.0f;
+      if (back <= r - first_row)
+        earlier = inputs[ulong(r - back) * stride];
+      else
+        earlier = kept[ulong((place - back) % params.n_kept) * n];
+      sum = fma(taps[width - 1 - back], earlier, sum);
+    }
+    sum = fma(taps[width - 1], inputs[ulong(r) * stride], sum);
+    out[ulong(r) * n + i] = silu(sum);
   }
-  sum = fma(taps[width - 1], own[0], sum);
-  if ((rows[row].flags & kRowActive) != 0)
-    cache[kept_at(pages, params, n, sequence, place) + i] = own[0];
-  out[ulong(row) * n + i] = silu(sum);
+  if (!is_first) return;
+  uint last = end;  // behind the last active row
+  while (last > row && (rows[last - 1].flags & kRowActive) == 0) --last;
+  for (uint r = last - min(last - row, params.n_kept); r < last; ++r)
+    if ((rows[r].flags & kRowActive) != 0)
+      kept[ulong(rows[r].position % params.n_kept) * n] = inputs[ulong(r) * stride];
 }

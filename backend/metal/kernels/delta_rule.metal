@@ -29,6 +29,8 @@
   device float* kept = states + 2 * ulong(page) * half_size + ulong(place) * key_dim;
   const ulong stride = 2 * ulong(keys) + values;
   const float scale = 1.0f / sqrt(float(key_dim));
+  const bool per_channel = params.per_channel != 0;
+  const uint of_head = per_channel ? key_dim : 1;  // numbers of a and of bias
 
   float state[kPerLane], key[kPerLane], query[kPerLane];
   const uint end = span.first_row + span.n_rows, first_position = rows[span.first_row].position;
@@ -43,26 +45,31 @@
       continue;
     }
     device const float* own = input + r * stride;
+    device const float* fading = a + (ulong(r) * n_heads + head) * of_head;
+    device const float* usual = bias + ulong(head) * of_head;
+    float keep = 0.0f;
+    if (!per_channel) keep = exp_of(rate[head] * softplus(fading[0] + usual[0]));
     float seen = 0.0f, key_square = 0.0f, query_square = 0.0f;
     for (uint i = 0; i < kPerLane; ++i) {
       const uint n = 32 * i + lane;
       if (n >= key_dim) break;
       query[i] = own[ulong(key_head) * key_dim + n];
       key[i] = own[ulong(keys) + ulong(key_head) * key_dim + n];
+      if (per_channel) keep = exp_of(rate[head] * softplus(fading[n] + usual[n]));
+      state[i] = keep * state[i];
       seen = fma(state[i], key[i], seen);
       key_square = fma(key[i], key[i], key_square);
       query_square = fma(query[i], query[i], query_square);
     }
     const float key_factor = 1.0f / sqrt(simd_sum(key_square) + 1e-6f);
     const float query_factor = 1.0f / sqrt(simd_sum(query_square) + 1e-6f) * scale;
-    const float keep = exp_of(rate[head] * softplus(a[ulong(r) * n_heads + head] + bias[head]));
     const float share = sigmoid(b[ulong(r) * n_heads + head]);
-    const float before_row = keep * (simd_sum(seen) * key_factor);
-    const float added = share * (own[2 * ulong(keys) + place] - before_row) * key_factor;
+    const float faded = simd_sum(seen) * key_factor;
+    const float added = share * (own[2 * ulong(keys) + place] - faded) * key_factor;
     float sum = 0.0f;
     for (uint i = 0; i < kPerLane; ++i) {
       if (32 * i + lane >= key_dim) break;
-      state[i] = fma(key[i], added, keep * state[i]);
+      state[i] = fma(key[i], added, state[i]);
       sum = fma(state[i], query[i], sum);
     }
     sum = simd_sum(sum);

@@ -1,4 +1,4 @@
-// add, add_bias, gated_activation, gather_head, split_heads, soft_cap, scale: a thread per number, neighbours side by side.
+// add, add_bias, gated_activation, gather_head, split_heads, join_rows, soft_cap, scale: a thread per number, neighbours side by side.
 // Floor: the operands' bytes. The fused kernels do all of this in passing; these serve prompts and
 // what nothing fuses. Grid: (columns / 256, rows).
 #include "metal/kernels/common.h"
@@ -90,4 +90,24 @@
       input + row * 2 * n + ulong(position.x / dim) * 2 * dim + position.x % dim;
   out[row * n + position.x] = head[0];
   rest[row * n + position.x] = head[dim];
+}
+
+// out = (first, second, third), of which the third may be absent.
+[[kernel]] void join_rows(device const float* first [[buffer(0)]],
+                          device const float* second [[buffer(1)]],
+                          device const float* third [[buffer(2), function_constant(kIsBound2)]],
+                          device float* out [[buffer(3)]],
+                          constant PassRange& pass [[buffer(23)]],
+                          constant JoinRowsParams& params [[buffer(25)]],
+                          uint3 position [[thread_position_in_grid]]) {
+  const uint n_first = params.n_first, n_both = n_first + params.n_second;
+  const uint n = n_both + params.n_third, i = position.x;
+  if (i >= n) return;
+  const ulong row = pass.first_row + position.y;
+  if (i < n_first)
+    out[row * n + i] = first[row * n_first + i];
+  else if (i < n_both)
+    out[row * n + i] = second[row * params.n_second + (i - n_first)];
+  else if (kIsBound2)
+    out[row * n + i] = third[row * params.n_third + (i - n_both)];
 }

@@ -1,5 +1,6 @@
 // embed: out[r] = table[token of the row] * scale; a thread per 16 numbers. Floor: the row's bytes.
-// The token comes from the log on the device, so a chained row reads what the step before picked.
+// The token comes from the log on the device, so a chained row reads what the step before picked. A row
+// whose input is a vector copies it.
 #pragma once
 
 #include "metal/kernels/formats.h"
@@ -8,6 +9,7 @@
 template <class F>
 [[kernel]] void embed(device const uint* tokens [[buffer(0)]],
                       device const uchar* table [[buffer(1)]], device float* out [[buffer(2)]],
+                      device const float* vectors [[buffer(3), function_constant(kIsBound3)]],
                       device const uchar* second [[buffer(14), function_constant(kIsBound14)]],
                       device const uchar* third [[buffer(15), function_constant(kIsBound15)]],
                       constant PassRange& pass [[buffer(23)]],
@@ -17,6 +19,11 @@ template <class F>
   const uint index = position.x, dim = params.dim;
   if (index >= (dim + 15) / 16) return;
   const uint row = pass.first_row + position.y;
+  if (kIsBound3 && (rows[row].flags & kRowVectorInput) != 0) {
+    const ulong first = ulong(row) * dim + 16 * index;
+    for (uint i = 0; i < min(16u, dim - 16 * index); ++i) out[first + i] = vectors[first + i];
+    return;
+  }
   const uint token = tokens[ulong(rows[row].sequence) * params.log_stride + rows[row].position];
   float4 q[4];
   for (uint piece = 0; piece < 4; ++piece) q[piece] = float4(0.0f);

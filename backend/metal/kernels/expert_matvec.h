@@ -41,6 +41,7 @@ template <class F, uint kRows>
   const uint n_pairs = pass.n_rows * n_chosen;
   const ulong first_pair = ulong(pass.first_row) * n_chosen;
   routes += first_pair;
+  inputs_ready();  // the routes are of the launch before this one
   uint expert = group.y;
   if (n_pairs <= params.n_experts) {
     expert = routes[group.y].expert;

@@ -120,9 +120,9 @@ inline void drop_groups(threadgroup float* ranks, constant RouteParams& params, 
   }
 }
 
-// out[r, s, j] = act(gate[r, s, j]) * up[r, s, j]
+// out[r, s, j] = act(gate[r, s, j]) * up[r, s, j], or without up
 [[kernel]] void expert_activation(device const float* gate [[buffer(0)]],
-                                  device const float* up [[buffer(1)]],
+                                  device const float* up [[buffer(1), function_constant(kIsBound1)]],
                                   device float* out [[buffer(2)]],
                                   constant PassRange& pass [[buffer(23)]],
                                   constant ExpertActivationParams& params [[buffer(25)]],
@@ -140,10 +140,11 @@ inline void drop_groups(threadgroup float* ranks, constant RouteParams& params, 
     out[i] = g / (1.0f + exp_of(-params.alpha * g)) * (u + 1.0f);
     return;
   }
-  out[i] = (params.activation == kActivationSilu   ? silu(x)
-            : params.activation == kActivationGelu ? gelu(x)
-                                                   : gelu_tanh(x)) *
-           up[i];
+  const float made = params.activation == kActivationSilu          ? silu(x)
+                     : params.activation == kActivationGelu        ? gelu(x)
+                     : params.activation == kActivationReluSquared ? (x < 0.0f ? 0.0f : x * x)
+                                                                   : gelu_tanh(x);
+  out[i] = kIsBound1 ? made * up[i] : made;
 }
 
 // out[r, j] = the sum over s of weight[r, s] * input[r, s, j], in order of s

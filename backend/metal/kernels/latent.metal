@@ -12,7 +12,8 @@ inline float number_of(ushort v) { return as_type<float>(uint(v) << 16); }  // b
 template <class Cache>
 [[kernel]] void latent_write(
     device const float* latent [[buffer(0)]], device const float* norm [[buffer(1)]],
-    device const float* angles [[buffer(2)]], device Cache* cache [[buffer(3)]],
+    device const float* angles [[buffer(2), function_constant(kIsBound2)]],
+    device Cache* cache [[buffer(3)]],
     constant PassRange& pass [[buffer(23)]], constant LatentWriteParams& params [[buffer(25)]],
     device const Row* rows [[buffer(26)]], device const uint* pages [[buffer(27)]],
     uint3 group [[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]]) {
@@ -29,7 +30,8 @@ template <class Cache>
   const Head turning = Head{own + rank, own, false, 1.0f};
   for (uint i = lane; i < n_pairs; i += 32) {
     const uint2 pair = pair_of(i, n_pairs, params.style);
-    const float2 turned = rotated_pair(turning, angles + ulong(row) * 2 * n_pairs, i, pair);
+    float2 turned = float2(head_value(turning, pair.x), head_value(turning, pair.y));
+    if (kIsBound2) turned = rotated_pair(turning, angles + ulong(row) * 2 * n_pairs, i, pair);
     to[rank + pair.x] = Cache(turned.x);
     to[rank + pair.y] = Cache(turned.y);
   }
@@ -45,7 +47,8 @@ AKUNU_LATENT_WRITE(f32, float)
 template <class Number>
 [[kernel]] void latent_query(device const float* query [[buffer(0)]],
                              device const Number* weight [[buffer(1)]],
-                             device const float* angles [[buffer(2)]],
+                             device const float* angles
+                             [[buffer(2), function_constant(kIsBound2)]],
                              device float* out [[buffer(3)]],
                              constant PassRange& pass [[buffer(23)]],
                              constant LatentQueryParams& params [[buffer(25)]],
@@ -73,7 +76,8 @@ template <class Number>
   const uint which = params.style == kRopeHalves ? d % n_pairs : d / 2;
   const uint2 pair = pair_of(which, n_pairs, params.style);
   const Head turning = Head{own + n_plain, own, false, 1.0f};
-  const float2 turned = rotated_pair(turning, angles + ulong(row) * 2 * n_pairs, which, pair);
+  float2 turned = float2(head_value(turning, pair.x), head_value(turning, pair.y));
+  if (kIsBound2) turned = rotated_pair(turning, angles + ulong(row) * 2 * n_pairs, which, pair);
   *to = d == pair.x ? turned.x : turned.y;
 }
 

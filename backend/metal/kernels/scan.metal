@@ -44,7 +44,9 @@
     device const float* c = b + ulong(params.n_groups) * state_dim;
     const float x = own[place];
     float time =
-        softplus(times[ulong(r) * params.time_stride + params.time_first + head] + time_bias[head]);
+        softplus(times[ulong(r) * params.time_stride + params.time_first + head] *
+                     params.time_factor +
+                 time_bias[head]);
     time = time < params.time_min ? params.time_min : time;
     time = time > params.time_max ? params.time_max : time;
     const float keep = exp_of(time * rate[head]), in = time * x;
@@ -70,11 +72,12 @@
   }
 }
 
-// A threadgroup per group of numbers of a row. Grid: (dim / group, rows).
+// A threadgroup per group of numbers of a row; without a weight they are not normed. Grid: (dim / group, rows).
 [[kernel]] void gated_norm(
     device const float* input [[buffer(0)]], device const float* gate [[buffer(1)]],
-    device const float* weight [[buffer(2)]], device float* out [[buffer(3)]],
-    constant PassRange& pass [[buffer(23)]], constant GatedNormParams& params [[buffer(25)]],
+    device const float* weight [[buffer(2), function_constant(kIsBound2)]],
+    device float* out [[buffer(3)]], constant PassRange& pass [[buffer(23)]],
+    constant GatedNormParams& params [[buffer(25)]],
     threadgroup float* partial [[threadgroup(0)]], uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
@@ -84,11 +87,16 @@
   device const float* z = gate + ulong(row) * params.gate_stride + params.gate_first + first;
   float squares = 0.0f;
   for (uint i = thread_index; i < params.group; i += 32 * n_simdgroups) {
-    const float gated = x[i] * silu(z[i]);
-    squares = fma(gated, gated, squares);
+    const float gated = x[i] * silu(z[i] * params.gate_factor);
+    if (kIsBound2)
+      squares = fma(gated, gated, squares);
+    else
+      out[ulong(row) * params.dim + first + i] = gated;
   }
+  if (!kIsBound2) return;
   const float sum = threadgroup_sum(squares, partial, simdgroup, lane, n_simdgroups);
   const float factor = 1.0f / sqrt(sum / float(params.group) + params.epsilon);
   for (uint i = thread_index; i < params.group; i += 32 * n_simdgroups)
-    out[ulong(row) * params.dim + first + i] = (x[i] * silu(z[i]) * factor) * weight[first + i];
+    out[ulong(row) * params.dim + first + i] =
+        (x[i] * silu(z[i] * params.gate_factor) * factor) * weight[first + i];
 }

@@ -172,6 +172,12 @@ def chat(
             help="Answer this, and leave; - or {stdin} in it stands for standard input.",
         ),
     ] = None,
+    images: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--image", metavar="FILE", help="An image that the question is about; several times."
+        ),
+    ] = None,
     system: Annotated[
         str | None,
         typer.Option(
@@ -231,6 +237,7 @@ def chat(
             arguments=[word for word in (first, *(rest or ())) if word is not None],
             model=model,
             prompt=prompt,
+            images=images or [],
             system=system,
             thinking=thinking_option(thinking, no_think=no_think),
             thinking_budget=thinking_budget,

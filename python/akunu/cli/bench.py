@@ -22,13 +22,14 @@ from akunu.cli.bench_output import (
 )
 from akunu.cli.bench_run import Bench
 from akunu.cli.devices import device_of
-from akunu.cli.loading import load_model, model_path
+from akunu.cli.loading import load_model, model_path, refuse_encoder
 from akunu.cli.model_file import format_totals, parameter_count, short_count, weight_bytes
 from akunu.cli.options import load_options
 from akunu.cli.profile import by_kind, profile_step
 from akunu.cli.progress import Progress
 from akunu.cli.roofline import Limits, measure_limits, share_of
 from akunu.cli.work import WorkModel
+from akunu.errors import AkunuError, UnsupportedModelError
 from akunu.model import Model
 from akunu.model_files import ModelFiles, open_model_files
 from akunu.options import AUTO, MAX_THREADS
@@ -62,6 +63,7 @@ class BenchCommand:
     threads: Sequence[str] | None
     output: str
     device: str
+    gpus: int
     kv_type: str
     roofline: bool
 
@@ -82,7 +84,22 @@ class BenchCommand:
             threads = [
                 *bench_plan.numbers("--threads", self.threads, 1, lowest=1, highest=MAX_THREADS)
             ]
-        bench_plan.check_positions(open_model_files(model_path(self.model)), tests)
+        path = model_path(self.model)
+        try:
+            bench_plan.check_positions(open_model_files(path), tests)
+            self._measure(tests, threads)
+        except (AkunuError, console.UsageError) as error:
+            # Here the question, which loads the model, is for models that cannot be measured.
+            try:
+                refuse_encoder(path, load_options(device=self.device), "bench")
+            except UnsupportedModelError:
+                raise
+            except AkunuError:  # it cannot be loaded either
+                raise error from None
+            raise
+        return 0
+
+    def _measure(self, tests: list[bench_plan.Test], threads: list[int | None]) -> None:
         if self.threads is not None and list(self.threads) == [AUTO]:
             threads = [self._measured_threads()]
         output = output_of(self.output, with_share=self.roofline)
@@ -94,7 +111,6 @@ class BenchCommand:
                 output.finish()
             raise
         output.finish()
-        return 0
 
     def _measured_threads(self) -> int | None:
         """Write what was measured with each number of threads; return the one to take.
@@ -124,6 +140,7 @@ class BenchCommand:
             device=self.device,
             context=max(test.n_positions for test in tests),
             threads=threads,
+            gpus=self.gpus,
             kv_type=self.kv_type,
         )
         with load_model(self.model, options) as model:

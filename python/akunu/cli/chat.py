@@ -46,6 +46,8 @@ class ChatCommand:
     """A model and the words of a question; the words alone where `model` names the model."""
     model: str | None
     prompt: str | None
+    images: Sequence[Path]
+    """Files that the question is about."""
     system: str | None
     thinking: bool | str | None
     """Whether, or how much, the model thinks; None: as its template has it."""
@@ -69,13 +71,14 @@ class ChatCommand:
         say_weakened(structure)
         system = None if self.system is None else as_unicode(self.system, "--system")
         name, question = self._model_and_question()
+        talks = question is None and console.is_terminal(sys.stdin)
+        self._check_images()
         path = last_conversation_path() if self.keeps else None
         # Made before the file is read, so that it notices every later change of it.
         kept = None if path is None else KeptConversation(path, is_continued=self.continues)
         saved = self._saved()
         if name is None:
             name = (saved and saved.model_name) or _DEFAULT_MODEL
-        talks = question is None and console.is_terminal(sys.stdin)
         with ExitStack() as stack:
             typed: Callable[[], bytes] = bytes
             if talks and has_screen():
@@ -104,6 +107,7 @@ class ChatCommand:
                     typed=typed,
                     reply=self.reply,
                     form=self.form,
+                    images=self._images(model),
                 )
                 stack.callback(session.close)
                 return session.hold()
@@ -187,6 +191,21 @@ class ChatCommand:
             conversation.replace(saved.system if system is None else system, saved.turns)
         return conversation
 
+    def _check_images(self) -> None:
+        if self.images and self.continues:
+            raise console.UsageError("--image and --continue: what is kept of a chat has no images")
+
+    def _images(self, model: Model) -> list[bytes]:
+        if not self.images:
+            return []
+        from akunu.images import read_image
+
+        if not model.reads_images:
+            raise ArgumentError(
+                f"--image: {title_of(model)} reads no images; docs/images.md says which models do"
+            )
+        return [read_image(path) for path in self.images]
+
     def _answer_once(
         self,
         model: Model,
@@ -198,7 +217,13 @@ class ChatCommand:
         options = replace(self.reply, stops_loops=True)
         try:
             completion = write_reply(
-                model, conversation, question, sampling, options, structure=structure
+                model,
+                conversation,
+                question,
+                sampling,
+                options,
+                structure=structure,
+                images=self._images(model),
             )
         except Interrupted:
             if console.is_terminal(sys.stdout):

@@ -61,6 +61,15 @@ COMMANDS: Final = (
         "NAME is a file or a name, as on the command line. The conversation stays; a model that "
         "does not load leaves the one that is there.",
     ),
+    Command(
+        "/image",
+        "[FILE | -]",
+        "show, add or (with -) take away images of the next question",
+        (),
+        "Several times for several images, of a model that reads them (/show). All that follows "
+        "/image is the file's name, spaces too. They stay in the conversation; /save leaves them "
+        "out.",
+    ),
     Command("/retry", "", "answer the last question anew"),
     Command("/edit", "", "change the last question, and have it answered anew"),
     Command("/continue", "", "let the model go on with a reply that was cut"),
@@ -129,7 +138,7 @@ def complete(line: str) -> list[tuple[str, str]]:
         return [(each, "") for each in names if each.startswith(argument)]
     if command.name == "/help":
         return [(c.name, "") for c in COMMANDS if c.name[1:].startswith(argument.lstrip("/"))]
-    if command.name in ("/save", "/load", "/model") and " " not in argument:
+    if command.name in ("/save", "/load", "/model", "/image") and " " not in argument:
         return [(path, "") for path in _paths(argument, models=command.name == "/model")]
     return []
 
@@ -146,6 +155,7 @@ class ChatCommands:
             "/set": self._set,
             "/show": self._show,
             "/model": self._model,
+            "/image": self._image,
             "/retry": self._retry,
             "/edit": self._edit,
             "/continue": self._continue,
@@ -281,6 +291,7 @@ class ChatCommands:
             "model": title_of(session.model),
             "file": str(session.model.path),
             "context": counted(session.model.context, "token"),
+            "reads images": "yes" if session.model.reads_images else "no",
             "system message": shortened(session.conversation.system or "none"),
         }
         about = "system message" if name == "system" else name
@@ -317,6 +328,20 @@ class ChatCommands:
             f"the conversation goes on with {counted(len(session.conversation.turns), 'turn')}"
         )
 
+    def _image(self, name: str) -> None:
+        session = self._session
+        if name == "-":
+            session.images = []
+        elif name and not session.model.reads_images:
+            _say(f"{title_of(session.model)} reads no images")
+            return
+        elif name:
+            from akunu.images import read_image
+
+            session.images = [*session.images, read_image(_file(name))]
+        n = len(session.images)
+        _say(f"the next question has {counted(n, 'image') if n else 'no image'}")
+
     def _retry(self, _: str) -> None:
         session = self._session
         turn = session.conversation.undo()
@@ -328,7 +353,7 @@ class ChatCommands:
             _say("temperature 0 gives the same reply again; /set temperature 0.8 gives others")
         elif sampling.seed is not None:
             _say(f"seed {sampling.seed} gives the same reply again; /set seed none gives others")
-        if not session.ask(turn.question):
+        if not session.ask(turn.question, turn.images):
             session.conversation.take_back(turn)
             _say("the reply that was there stays")
 
@@ -343,7 +368,7 @@ class ChatCommands:
             _say("the question stays as it is")
             return
         turn = session.conversation.undo()
-        if not session.ask(question) and turn is not None:
+        if turn is not None and not session.ask(question, turn.images):
             session.conversation.take_back(turn)
             _say("the question and the reply that were there stay")
 
@@ -353,6 +378,8 @@ class ChatCommands:
             _say("there is no reply that could go on")
         elif not session.was_cut:
             _say("the last reply is complete: the model ended it")
+        elif session.conversation.has_images:
+            _say("replies do not go on in a conversation with images; /retry answers anew")
         elif session.form is not None:
             _say(
                 f"a reply that has a form ({session.form.name}) does not go on; /retry answers "
@@ -404,6 +431,7 @@ class ChatCommands:
 
     def _reset(self, _: str) -> None:
         self._session.conversation.reset()
+        self._session.images = []
         self._session.is_saved = True
         self._session.keep()
         _say("a new conversation")
@@ -413,7 +441,7 @@ class ChatCommands:
         if not name:
             _say("/save FILE: where to?")
             return
-        path = Path(name).expanduser()
+        path = _file(name)
         if path.is_dir():
             _say(f"{name} is a directory")
             return
@@ -423,14 +451,15 @@ class ChatCommands:
             return
         save_conversation(path, session.conversation, title_of(session.model), session.model_name)
         session.is_saved = True
-        _say(f"saved {counted(len(session.conversation.turns), 'turn')} to {name}")
+        without = " without its images" if session.conversation.has_images else ""
+        _say(f"saved {counted(len(session.conversation.turns), 'turn')} to {name}{without}")
 
     def _load(self, name: str) -> None:
         session = self._session
         if not name:
             _say("/load FILE: where from?")
             return
-        saved = read_conversation(Path(name).expanduser())
+        saved = read_conversation(_file(name))
         unsaved = session.conversation.turns and not session.is_saved
         forget = "akunu: forget this conversation? It is not saved."
         if unsaved and session.editor.choose(forget, "yn") != "y":
@@ -476,11 +505,19 @@ def _suggestion(name: str) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
+def _file(name: str) -> Path:
+    """Return the file of a name; `~` is a person's folder, where there is such a person."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
+
+
 def _paths(start: str, *, models: bool) -> list[str]:
     """Return the files and folders whose path begins like this; of files, models only."""
     folder, slash, name = start.rpartition("/")
     try:
-        entries = sorted(Path(folder + slash or ".").expanduser().iterdir())
+        entries = sorted(_file(folder + slash or ".").iterdir())
     except OSError:
         return []
     found = ["ember"] if models and "ember".startswith(start) else []

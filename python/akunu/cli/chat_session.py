@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +46,15 @@ class ChatSession:
         typed: Callable[[], bytes] = bytes,
         reply: ReplyOptions = ReplyOptions(),  # noqa: B008 - it is frozen
         form: Form | None = None,
+        images: Sequence[bytes] = (),
     ) -> None:
         """Use `hold`.
 
         `model_name` is what the person calls the model, `load` how others are loaded; `given` are
         the sampling options that were given. `keeps`: whether entries are kept for the next chat;
         `kept`: where the conversation is, None for nowhere. `typed`: see PromptEditor. `reply`
-        says how replies are shown, `form` what they may be.
+        says how replies are shown, `form` what they may be. `images`: what the first question is
+        about.
         """
         self.model = model
         self.model_name = model_name
@@ -66,6 +69,8 @@ class ChatSession:
         """How replies are shown."""
         self.form = form
         """What replies may be; None: any text."""
+        self.images: list[bytes] = list(images)
+        """What the next question is about, until one is answered."""
         self._kept = kept
         self._history = History(history_path(), is_kept=keeps)
         self.editor = open_editor(self._history, complete, typed)
@@ -103,12 +108,12 @@ class ChatSession:
                 if entry.command:
                     if self._commands.run(entry.command, entry.argument):
                         return 0
-                elif entry.text.strip():
-                    self.ask(entry.text)
+                elif entry.text.strip() and self.ask(entry.text, self.images):
+                    self.images = []
             except KeyboardInterrupt:
                 say("stopped")
 
-    def ask(self, question: str) -> bool:
+    def ask(self, question: str, images: Sequence[bytes] = ()) -> bool:
         """Answer a question; return whether there is a reply, be it an interrupted one."""
         while True:
             try:
@@ -119,6 +124,7 @@ class ChatSession:
                     self.sampling,
                     self.reply,
                     structure=None if self.form is None else self.form.structure,
+                    images=images,
                 )
             except Interrupted as interrupted:
                 console.write("\n")
@@ -131,7 +137,10 @@ class ChatSession:
             except KeyboardInterrupt:  # before anything was computed
                 say("stopped; the question is forgotten")
                 return False
-            except ContextOverflowError:
+            except ContextOverflowError as error:
+                if images or self.conversation.has_images:
+                    say(f"{error}; /undo takes a turn back, /reset starts anew")
+                    return False
                 if not self._make_room(question):
                     return False
             except AkunuError as error:
@@ -142,7 +151,8 @@ class ChatSession:
                 say_mistakes(completion)
                 cut = why_cut(completion, self.model, self.sampling)
                 if cut:
-                    say(cut if self.form else f"{cut}; /continue goes on")
+                    goes_on = self.form is None and not self.conversation.has_images
+                    say(f"{cut}; /continue goes on" if goes_on else cut)
                 return True
 
     def switch_model(self, name: str) -> None:
@@ -154,7 +164,13 @@ class ChatSession:
                 raise no_chat(model.config.architecture)
             conversation = Conversation(model.tokenizer, variables=old.variables)
             # The ids of replies are those of the old model's vocabulary.
-            turns = [Turn(t.question, t.reply, (), t.reasoning) for t in old.turns]
+            turns = [replace(turn, token_ids=()) for turn in old.turns]
+            if (old.has_images or self.images) and not model.reads_images:
+                which = "this conversation" if old.has_images else "the next question"
+                way = "/reset starts anew" if old.has_images else "/image - takes them away"
+                raise ArgumentError(
+                    f"{title_of(model)} reads no images, and {which} has some; {way}"
+                )
             conversation.replace(old.system, turns)
             _keep_thinking(old, conversation)
             chat_sampling(model, self.given)

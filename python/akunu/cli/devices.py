@@ -50,9 +50,12 @@ def _shown(key: str, value: object) -> tuple[str, str]:
 
 
 def device_of(name: str) -> dict[str, Any]:
-    """Return what is known of the device that a load with this name takes."""
-    devices = _core.devices()
-    for device in devices:
+    """Return what is known of the device that a load with this name takes.
+
+    Raises what such a load raises where there is none.
+    """
+    for device in _core.devices():
         if name in ("auto", device["backend"]):
             return device
+    _core.activation_kind(name, "F32")  # opens the device, and so says why it is not there
     raise ArgumentError(f"there is no device {name!r}")

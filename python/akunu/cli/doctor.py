@@ -144,9 +144,10 @@ def _try_disk(folder: Path) -> str:
         facts.append(("free there", bytes_text(shutil.disk_usage(folder).free)))
         with tempfile.TemporaryDirectory(prefix="doctor-", dir=folder) as apart:
             texts = [_complete_with(apart) for _ in range(2)]
-        (first, _), (again, n_found) = texts
+        (first, _, _), (again, n_found, notes) = texts
         if not n_found:
-            raise AkunuError(f"prefixes that were kept in {folder} are not found again")
+            why = f"prefixes that were kept in {folder} are not found again"
+            raise AkunuError("; ".join((why, *notes)))
         if first != again:
             raise AkunuError(f"with prefixes from {folder} Ember writes {again!r}, not {first!r}")
         facts.append(("kept and found", f"{n_found} tokens"))
@@ -157,7 +158,7 @@ def _try_disk(folder: Path) -> str:
     return ""
 
 
-def _complete_with(folder: str) -> tuple[str, int]:
+def _complete_with(folder: str) -> tuple[str, int, tuple[str, ...]]:
     with akunu.load(cache_dir=folder) as model:
         reply = model.generate(_QUESTION * 8, max_tokens=4)
-        return str(reply), reply.cached_tokens
+        return str(reply), reply.cached_tokens, model.notes

@@ -127,6 +127,8 @@ def _form(name: str, value: Any, called: str) -> Form:
 
 def _read(name: str, value: str, called: str) -> str:
     """Return the schema or the rules that a value is, or that a file of its name has."""
+    if not value.strip():
+        raise ArgumentError(f"{called} is empty; it is a text, or a file that has one")
     path = Path(value).expanduser()
     is_text = _IS_TEXT[name].search(value) is not None
     try:

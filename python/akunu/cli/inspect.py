@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from akunu._metadata import printable
+from akunu.cli.devices import device_of
 from akunu.cli.loading import model_path
 from akunu.cli.model_file import (
     format_totals,
@@ -39,8 +40,12 @@ _LONGEST_VALUE = 200  # characters of a value in the table
 
 
 def show_model(name: str, options: LoadOptions, *, as_json: bool) -> int:
-    """Write what is known about a model to stdout, as tables or as JSON."""
+    """Write what is known about a model to stdout, as tables or as JSON.
+
+    Raises AkunuError where there is no such model, or no such device.
+    """
     path = model_path(name)
+    device_of(options.device)
     facts = _facts(path, options)
     if as_json:
         json.dump(facts, sys.stdout, ensure_ascii=False, indent=2, allow_nan=False)

@@ -48,6 +48,7 @@ def bench(
         str, typer.Option("-o", "--output", metavar="FORM", help="md, json or csv.")
     ] = "md",
     device: options.Device = "auto",
+    gpus: options.Gpus = 1,
     kv_type: options.KvType = "f16",
     roofline: Annotated[
         bool,
@@ -69,6 +70,7 @@ def bench(
             threads=threads,
             output=output,
             device=device,
+            gpus=gpus,
             kv_type=kv_type,
             roofline=roofline,
         ).run()

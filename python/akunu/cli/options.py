@@ -167,6 +167,9 @@ GpuMemory = Annotated[
     int | None,
     _option("--gpu-memory", metavar="BYTES", help="What it may take of the GPU."),
 ]
+Gpus = Annotated[
+    int, _option("--gpus", metavar="INTEGER", help="GPUs that compute the model together.")
+]
 KvType = Annotated[
     str, typer.Option(metavar="TYPE", help="Number format of the cache: f16, f32, q8_0 or q4_0.")
 ]
@@ -187,11 +190,19 @@ CacheDir = Annotated[
 CacheSize = Annotated[
     int | None, _option("--cache-size", metavar="BYTES", help="What it may take there.")
 ]
+Mmproj = Annotated[
+    str | None,
+    typer.Option("--mmproj", metavar="FILE", help="The encoder of images of a model in GGUF."),
+]
 Draft = Annotated[
     str | None,
     typer.Option(
         "--draft", metavar="MODEL", help="A smaller model that proposes tokens; same vocabulary."
     ),
+]
+PredictionHead = Annotated[
+    bool,
+    typer.Option("--prediction-head", help="The model's own prediction head proposes tokens."),
 ]
 LoopGuard = Annotated[
     bool,
@@ -210,7 +221,8 @@ def one_model(first: str | None, model: str | None) -> str:
     """
     if first is not None and model is not None:
         raise console.UsageError(f"the model is given twice: {first}, and {model} with -m")
-    return model or first or "ember"
+    given = model if model is not None else first
+    return "ember" if given is None else given
 
 
 def thinking_option(text: str | None, *, no_think: bool) -> bool | str | None:

@@ -145,14 +145,17 @@ def _load_facts(model: Model | SpeechModel) -> dict[str, Any]:
 
 def _disk_facts(model: Model, options: LoadOptions, *, is_here: bool) -> dict[str, Any] | None:
     """Return what prefixes on the disk take; None for a model that keeps none there."""
-    token_bytes = bytes_per_token(model._open())
-    if token_bytes is None:
+    native = model._open()
+    token_bytes = bytes_per_token(native)
+    if token_bytes is None or options.prediction_head:
         return None
     facts: dict[str, Any] = {
         "bytes_per_token": token_bytes,
         "most_bytes": options.cache_size,
-        "most_tokens": tokens_in(options.cache_size, token_bytes),
+        "most_tokens": tokens_in(options.cache_size, token_bytes, native.state_bytes),
     }
+    if native.state_bytes:
+        facts["bytes_of_states"] = native.state_bytes
     if options.cache_dir is not None:
         folder = Path(options.cache_dir).expanduser().absolute()
         facts["folder"] = str(folder)
@@ -231,6 +234,8 @@ def _disk_lines(disk: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if "files" in disk:
         yield "there now", f"{bytes_text(disk['bytes'])} in {counted(disk['files'], 'file')}"
     yield "a token", bytes_text(disk["bytes_per_token"])
+    if "bytes_of_states" in disk:
+        yield "states", f"{bytes_text(disk['bytes_of_states'])} of each place to go on from"
     held = f"{disk['most_tokens']:,} tokens" if disk["most_tokens"] else "too little for a piece"
     yield "at most", f"{bytes_text(disk['most_bytes'])}: {held}"
 

@@ -115,6 +115,7 @@ def profile_step(
         path,
         device=options.device,
         threads=int(options.threads or 0),
+        gpus=options.gpus,
         kv_type=options.kv_type,
         n_prompt=step.n_prompt,
         depth=step.n_depth,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 from akunu.cli import console
@@ -17,7 +18,7 @@ from akunu.conversation import Conversation
 from akunu.deltas import Delta, ReasoningDelta, TextDelta
 from akunu.errors import AkunuError
 from akunu.model import Model
-from akunu.options import SamplingOptions, sampling_options
+from akunu.options import SamplingOptions, TextOptions, sampling_options
 from akunu.structure import Structure
 from akunu.text_stream import TextStream
 
@@ -41,25 +42,30 @@ def write_reply(
     options: ReplyOptions = _AS_USUAL,
     *,
     structure: Structure | None = None,
+    images: Sequence[bytes] = (),
 ) -> Completion:
     """Answer the question, write the reply to stdout, and add both to the conversation.
 
     `options` say how a terminal shows it; anywhere else goes the answer as it is. `structure`: the
-    form of the answer, which is shown as it is at a terminal too.
+    form of the answer, which is shown as it is at a terminal too. `images`: what the question is
+    about, in front of it.
 
     An interrupted reply is added as far as it came, and raises Interrupted, the cursor at the end
     of its last line. A question without any reply, as one that does not fit any more
     (ContextOverflowError), is not added. What is returned has no times where the process was
     suspended meanwhile.
     """
-    prompt = conversation.prompt(question)
-    splitter = conversation.splitter(prompt)
     chosen = replace(sampling_options(sampling, {}), structure=structure)
     if structure is not None:
         options = replace(options, markdown=False)
-    stream: TextStream = model._reply(
-        prompt, splitter, chosen, conversation.free(splitter), conversation.shorten(question)
-    )
+    if images or conversation.has_images:
+        stream = _with_images(model, conversation, question, images, chosen)
+    else:
+        prompt = conversation.prompt(question)
+        splitter = conversation.splitter(prompt)
+        stream = model._reply(
+            prompt, splitter, chosen, conversation.free(splitter), conversation.shorten(question)
+        )
     output = open_output(options)
     deltas = stream.deltas()
     guard = LoopGuard()
@@ -97,20 +103,36 @@ def write_reply(
         if not completion and not completion.reasoning:
             raise Interrupted(None) from None
         output.finish()
-        conversation.add(question, completion, completion.token_ids, completion.reasoning)
+        conversation.add(question, completion, completion.token_ids, completion.reasoning, images)
         raise Interrupted(completion) from None
     except AkunuError:
         output.break_off()
         raise
     output.end_line()
     completion = measured()
-    conversation.add(question, completion, completion.token_ids, completion.reasoning)
+    conversation.add(question, completion, completion.token_ids, completion.reasoning, images)
     is_watched = console.is_terminal(sys.stdout) and console.is_terminal(sys.stderr)
     if is_watched or options.verbose:
         console.say(reply_summary(completion, model.context, verbose=options.verbose))
     if goes_round and options.stops_loops:
         console.say(f"akunu: {STOPPED}")
     return completion
+
+
+def _with_images(
+    model: Model,
+    conversation: Conversation,
+    question: str,
+    images: Sequence[bytes],
+    options: TextOptions,
+) -> TextStream:
+    return model.chat(
+        conversation.messages_with(question, images),
+        options,
+        thinking=conversation.thinking,
+        thinking_budget=conversation.thinking_budget,
+        stream=True,
+    )
 
 
 def why_cut(completion: Completion, model: Model, sampling: SamplingOptions) -> str | None:

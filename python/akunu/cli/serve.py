@@ -11,6 +11,7 @@ from typing import Any
 from akunu.cli import console
 from akunu.cli.loading import load_model, model_path
 from akunu.errors import AkunuError
+from akunu.loading import refuse_unknown
 from akunu.options import LoadOptions
 from akunu.server.configuration import from_environment, from_file
 from akunu.server.models import Loaded, ServedModels, named_sources
@@ -38,7 +39,9 @@ def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str,
 
     with ExitStack() as ends:
         sockets = ends.enter_context(run.listening(settings))  # before what takes a while
-        first = served.all[0]
+        first, *others = served.all
+        for each in others:  # a path that is mistyped is told now, not to whoever asks first
+            refuse_unknown(each.source)
         served.adopt(first.name, _loaded(first.source, settings.load_options))
         from akunu.server.app import create_app
 

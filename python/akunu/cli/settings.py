@@ -40,6 +40,7 @@ _AT_LOAD: Final = {
     "num_thread": "--threads",
     "device": "--device",
     "gpu_memory": "--gpu-memory",
+    "gpus": "--gpus",
     "kv_type": "--kv-type",
 }
 

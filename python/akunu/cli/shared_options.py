@@ -28,6 +28,7 @@ _LOADING_ENCODER: Final[Mapping[str, tuple[Any, Any]]] = {  # type and default
 }
 _LOADING: Final[Mapping[str, tuple[Any, Any]]] = {
     **_LOADING_ENCODER,
+    "gpus": (options.Gpus, 1),
     "kv_type": (options.KvType, "f16"),
 }
 _DISK: Final[Mapping[str, tuple[Any, Any]]] = {
@@ -36,7 +37,9 @@ _DISK: Final[Mapping[str, tuple[Any, Any]]] = {
 }
 _ADAPTERS: Final[Mapping[str, tuple[Any, Any]]] = {
     "adapters": (options.Adapters, None),
+    "mmproj": (options.Mmproj, None),
     "draft": (options.Draft, None),
+    "prediction_head": (options.PredictionHead, False),
     **_DISK,
 }
 _FORM: Final[Mapping[str, tuple[Any, Any]]] = {
@@ -50,12 +53,12 @@ _FORM: Final[Mapping[str, tuple[Any, Any]]] = {
 
 
 def takes_loading(command: Command) -> Command:
-    """Give a command --context, --threads, --device, --gpu-memory, --kv-type for its `load`."""
+    """Give a command --context, --threads, --device, --gpu-memory, --gpus, --kv-type."""
     return _with_options(command, "load", _LOADING, options.load_options)
 
 
 def takes_loading_encoder(command: Command) -> Command:
-    """Likewise without --kv-type: an encoder has no cache."""
+    """Likewise without --gpus and --kv-type: an encoder is on one, and has no cache."""
     return _with_options(command, "load", _LOADING_ENCODER, options.load_options)
 
 
@@ -65,7 +68,7 @@ def takes_loading_with_disk(command: Command) -> Command:
 
 
 def takes_loading_with_adapters(command: Command) -> Command:
-    """Likewise, and --adapter and --draft."""
+    """Likewise, and --adapter, --mmproj, --draft and --prediction-head."""
     return _with_options(command, "load", {**_LOADING, **_ADAPTERS}, options.load_options)
 
 

@@ -21,7 +21,7 @@ SpeechModel = Annotated[
         "--model",
         "-m",
         metavar="MODEL",
-        help="A Whisper model: its directory.",
+        help="A Whisper model: a directory, GGUF, a .bin of whisper.cpp, org/repo.",
         autocompletion=options.complete_model,
         show_default=False,
     ),
@@ -191,7 +191,9 @@ def listen(
         if list_them:
             return show_microphones()
         if not model:
-            raise console.UsageError("which model? -m MODEL: a Whisper model's directory")
+            raise console.UsageError(
+                "which model? -m MODEL: a Whisper model, such as openai/whisper-tiny"
+            )
         return ListenCommand(
             model=model,
             load=options.load_options(device=device, threads=threads),

@@ -19,6 +19,7 @@ _TILE_PRODUCTS = {"F16": 3, "BF16": 2}
 """Products of a matrix unit for one; 1 for block formats (docs/kernels.md). F32 does not use it."""
 _EMBEDDINGS = ("token_embd.weight", "embed_tokens.weight")
 _HEADS = ("output.weight", "lm_head.weight")
+_GATE_OF_DELTA_RULE = "gate, beside qkv"  # whose label is that of a feed-forward network's gate
 _COMMANDS = {
     "attn_q": "q",
     "attn_k": "k",
@@ -35,6 +36,17 @@ _COMMANDS = {
     "mlp.gate_proj": "gate",
     "mlp.up_proj": "up",
     "mlp.down_proj": "down",
+    # Of a delta rule.
+    "attn_qkv": "qkv",
+    "attn_gate": _GATE_OF_DELTA_RULE,
+    "ssm_alpha": "a",
+    "ssm_beta": "b",
+    "ssm_out": "delta output",
+    "linear_attn.in_proj_qkv": "qkv",
+    "linear_attn.in_proj_z": _GATE_OF_DELTA_RULE,
+    "linear_attn.in_proj_a": "a",
+    "linear_attn.in_proj_b": "b",
+    "linear_attn.out_proj": "delta output",
 }
 """Of a layer's matrices in a file, the label of the command that multiplies them."""
 
@@ -175,7 +187,10 @@ class WorkModel:
         nothing is counted.
         """
         work = Work()
-        for label in name.split(", "):
+        labels = name.split(", ")
+        if "qkv" in labels:
+            labels = [_GATE_OF_DELTA_RULE if label == "gate" else label for label in labels]
+        for label in labels:
             if label in ("attention", "latent attention"):
                 work += self._attention(step)
             elif label == "logits":

@@ -30,13 +30,21 @@ _SPLIT = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf",
 _SHARD = re.compile(r"model-\d{5}-of-(?P<count>\d{5})\.safetensors")
 _BESIDE_WEIGHTS = (
     "generation_config.json",
+    "preprocessor_config.json",
+    "processor_config.json",
     "tokenizer.json",
     "tokenizer_config.json",
     "tokenizer.model",
+    "tiktoken.model",
     "chat_template.jinja",
     "model.safetensors.index.json",
+    "modules.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
 )
 """What akunu reads of a folder with safetensors files besides config.json."""
+_MODULE = re.compile(r"\d+_[A-Za-z]+/(?:config\.json|model\.safetensors)")
+"""What it reads of the folders that a modules.json names: how vectors are pooled, dense layers."""
 _WHISPER_CPP = re.compile(r"ggml-(?P<model>[^/]+)\.bin", re.IGNORECASE)
 _BESIDE_MODELS = re.compile(r"mmproj|imatrix", re.IGNORECASE)
 _LISTED = 12  # files in an error
@@ -151,7 +159,7 @@ def candidates(files: Iterable[File]) -> list[Candidate]:
     for name, file in by_name.items():
         parts = part_names(name)
         if _BESIDE_MODELS.search(file.base) or name != parts[0]:
-            continue  # what sees pictures, statistics for quantising; a later part
+            continue  # what sees images, statistics for quantising; a later part
         if all(part in by_name for part in parts):
             found.append(Candidate(tuple(by_name[part] for part in parts), label_of(name)))
     if not found and (directory := _directory(files)):
@@ -165,13 +173,15 @@ def candidates(files: Iterable[File]) -> list[Candidate]:
     return sorted(found, key=lambda candidate: (candidate.size, candidate.name))
 
 
-def _directory(files: Iterable[File]) -> Candidate | None:
-    """Return the model that a folder is by its files outside of other folders, if it is one."""
+def _directory(files: Sequence[File]) -> Candidate | None:
+    """Return the model that a folder is, if it is one."""
     here = {file.name: file for file in files if "/" not in file.name}
     weights = [here[name] for name in _weights(set(here))]
     if "config.json" not in here or not weights:
         return None
     beside = [here[name] for name in _BESIDE_WEIGHTS if name in here]
+    if "modules.json" in here:
+        beside += [file for file in files if _MODULE.fullmatch(file.name)]
     return Candidate((here["config.json"], *beside, *weights), "SAFETENSORS", is_directory=True)
 
 

@@ -38,6 +38,13 @@ def find(name: str, options: LoadOptions, watch: Watch = SILENT, *, local_only: 
     return fetch(meant, options, watch, must_fit=True)
 
 
+def refuse_unknown_name(name: str) -> None:
+    """Raise UnknownNameError for what is no repository, no address, and nothing of Ollama's."""
+    meant = meaning(name)
+    if meant is None or (isinstance(meant, OllamaName) and find_here(meant) is None):
+        raise UnknownNameError(_why_nothing(name, meant))
+
+
 def fetch(meant: RepoName | Address, options: LoadOptions, watch: Watch, *, must_fit: bool) -> Path:
     """Bring a model here, in the newest state that there is, and return its file."""
     if isinstance(meant, Address):

@@ -24,11 +24,13 @@ def outline_of(parts: Sequence[tuple[str, int, Read]], shown: str) -> Iterator[P
     """
     with tempfile.TemporaryDirectory(prefix="akunu-") as folder:
         paths = []
+        is_directory = parts[0][0] == "config.json"
         for name, size, read in parts:
-            path = Path(folder) / name.rpartition("/")[2]
+            path = Path(folder) / (name if is_directory else name.rpartition("/")[2])
+            path.parent.mkdir(exist_ok=True)
             write_outline(read, size, path, shown if len(parts) == 1 else name)
             paths.append(path)
-        yield Path(folder) if paths[0].name == "config.json" else paths[0]
+        yield Path(folder) if is_directory else paths[0]
 
 
 def named(run: Callable[[], Result], path: Path, shown: str) -> Result:

@@ -5,6 +5,7 @@ Nothing is converted before it is asked for: a tensor's `data` is made when it i
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from akunu import _core
 from akunu.errors import UnsupportedModelError
 from akunu.making.gguf_writer import TensorPlan, Value
-from akunu.making.model_keys import STREAMS, has_rope_factors, model_keys
+from akunu.making.model_keys import FACTORS_IN_WEIGHTS, STREAMS, has_rope_factors, model_keys
 from akunu.making.plain_numbers import as_bytes, as_floats, expand_affine, expand_mxfp4
 from akunu.making.recipes import is_quantised
 from akunu.making.sources import Tensor
@@ -27,6 +28,7 @@ from akunu.model_files import ModelDirectory
 _FLOATS: Final = {"f32": "F32", "f16": "F16", "bf16": "BF16"}
 _ROTATED: Final = re.compile(r"attention\.[qk](_norm)?\.(weight|bias)$")
 _FACTORS: Final = "rope_factors"
+_OF_IMAGES: Final = "encoder."
 _CONVOLUTION: Final = re.compile(r"enc\.conv[12]\.weight$")
 _TAPS: Final = 3
 _NUMBERS: Final = re.compile(r"streams\.(router|predict|correct)\.weight$")
@@ -49,11 +51,13 @@ class DirectoryTensor:
         width: int | None = None,
         name: str | None = None,
         order: tuple[int, NDArray[np.int64]] | None = None,
+        factors: NDArray[np.float32] | None = None,
     ) -> None:
         """Take a tensor; `head`: numbers of one and how many of them rotate, to be interleaved.
 
         `width`: numbers of a row, of a matrix that is a vector in the engine. `name`: in the file.
-        `order`: of its rows (0) or columns (1), which of its own comes where.
+        `order`: of its rows (0) or columns (1), which of its own comes where. `factors`: what it is
+        multiplied by, one number or one for each row.
         """
         self.name = native.gguf_name if name is None else name
         self.shape = native.shape
@@ -66,6 +70,7 @@ class DirectoryTensor:
         self._native = native
         self._head = head
         self._order = order
+        self._factors = factors
         if native.mlx is not None:
             self._stored = native.mlx[2]
             self.quantised_as = f"MLX's groups of {native.mlx[1]} at {native.mlx[0]} bits"
@@ -82,9 +87,13 @@ class DirectoryTensor:
         """Its bytes in `type_name`."""
         data = self._ordered(self._interleaved(self._plain()))
         native = self._native
-        if self.type_name == self._stored and not (native.adds_one or native.is_logarithm):
+        is_as_stored = not (native.adds_one or native.is_logarithm) and self._factors is None
+        if self.type_name == self._stored and is_as_stored:
             return data
         values = as_floats(data, self._stored)
+        if self._factors is not None:
+            rows = values.reshape(self.shape[0], -1)
+            values = (rows * self._factors.reshape(-1, 1)).reshape(values.shape)
         if native.is_logarithm:
             values = -np.exp(values)
         return as_bytes(values + np.float32(1) if native.adds_one else values, self.type_name)
@@ -172,6 +181,29 @@ class StackedTensor:
         return self._joined.data
 
 
+class HeadsTensor:
+    """Of latent attention a part of each head's rows, a matrix for each head."""
+
+    def __init__(self, whole: DirectoryTensor, name: str, heads: int, rows: slice) -> None:
+        """Take `rows` of each of the heads of a matrix; `attn_k_b` has their columns as rows."""
+        self.name = name
+        self._whole = whole
+        self._turned = "attn_k_b" in name
+        self._rows = rows
+        n_rows, k = whole.shape
+        self._lengths = (heads, n_rows // heads, k)
+        n = len(range(n_rows // heads)[rows])
+        self.shape = (heads, k, n) if self._turned else (heads, n, k)
+        self.type_name = whole.type_name
+        self.quantised_as = whole.quantised_as
+
+    @property
+    def data(self) -> NDArray[np.uint8]:
+        """Its bytes."""
+        heads = self._whole.data.reshape(*self._lengths, -1)[:, self._rows]
+        return (heads.swapaxes(1, 2) if self._turned else heads).reshape(-1)
+
+
 class LengthenedTensor:
     """A table with rows for a whole vocabulary: its first row stands for those that it lacks."""
 
@@ -191,7 +223,7 @@ class LengthenedTensor:
         return np.concatenate([data, np.repeat(data[:1], self.shape[0] - rows, axis=0)]).reshape(-1)
 
 
-AnyTensor = DirectoryTensor | JoinedTensor | StackedTensor | LengthenedTensor
+AnyTensor = DirectoryTensor | JoinedTensor | StackedTensor | HeadsTensor | LengthenedTensor
 
 
 class DirectorySource:
@@ -212,6 +244,7 @@ class DirectorySource:
         text_keys = tokenizer_keys if numbers["audio"] is None else speech_keys
         found_keys, more = text_keys(directory, files, numbers["vocab_size"])
         self._keys |= found_keys
+        self._of_images: list[str] = []
         found = self._all(numbers)
         found.sort(key=lambda tensor: _place(tensor.name))
         self._by_name = {tensor.name: tensor for tensor in found}
@@ -219,6 +252,9 @@ class DirectorySource:
             self._keys["tokenizer.ggml.token_type_count"] = types.shape[0]
         self.tensors: Sequence[Tensor] = found
         self.notes = [*self._native.notes, *notes, *more]
+        if self._of_images:
+            n = len(self._of_images)
+            self.notes.append(f"{n} tensors are left out: they are of an encoder of images")
         groups = [tensor for tensor in found if tensor.quantised_as is not None]
         if groups:
             kinds = sorted({f"{each.quantised_as} to {each.type_name}" for each in groups})
@@ -249,6 +285,10 @@ class DirectorySource:
         """Every tensor of the file, those in one that llama.cpp wants in one."""
         architecture = numbers["architecture"]
         natives = {each.name: each for each in self._native.tensors}
+        if numbers["audio"] is None:  # GGUF has what reads images in a file of its own
+            self._of_images = [name for name in natives if name.startswith(_OF_IMAGES)]
+            for name in self._of_images:
+                del natives[name]
         if not has_rope_factors(architecture):
             factors = [name for name in natives if name.startswith(_FACTORS)]
             for name in factors:
@@ -280,6 +320,13 @@ class DirectorySource:
                         found.append(JoinedTensor(f"blk.{layer}.{joined}{suffix}", parts))
         if architecture == "qwen3next":
             found += self._shares_by_key_heads(natives, numbers)
+        if architecture == "kimi-linear":
+            found += self._latents_apart(natives, numbers)
+        if architecture in FACTORS_IN_WEIGHTS and "output.weight" not in natives:
+            # What embeds and what makes logits are multiplied by numbers of their own.
+            factor = np.array(numbers["described"]["logit_scale"], np.float32)
+            table = natives["token_embedding.weight"]
+            found.append(DirectoryTensor(table, None, name="output.weight", factors=factor))
         return [*found, *(self._tensor(each, numbers) for each in natives.values())]
 
     def _shares_by_key_heads(
@@ -297,6 +344,22 @@ class DirectorySource:
             rows = np.arange(2 * rule["n_value_heads"]).reshape(2, rule["n_key_heads"], -1)
             order = rows.transpose(1, 0, 2).ravel()
             found.append(JoinedTensor(f"blk.{i}.ssm_ba.weight", parts, order))
+        return found
+
+    def _latents_apart(
+        self, natives: dict[str, _core.SourceTensor], numbers: dict[str, Any]
+    ) -> list[HeadsTensor]:
+        """Keys and values of latent attention, which llama.cpp wants apart here."""
+        found = []
+        for i, layer in enumerate(numbers["described"]["layers"]):
+            whole = natives.pop(f"layers.{i}.attention.kv_b.weight", None)
+            if whole is None:
+                continue
+            both = DirectoryTensor(whole, None)
+            n_heads, values = layer["n_heads"], layer["latent"]["value_dim"]
+            for letter, rows in (("k", slice(0, -values)), ("v", slice(-values, None))):
+                name = f"blk.{i}.attn_{letter}_b.weight"
+                found.append(HeadsTensor(both, name, n_heads, rows))
         return found
 
     def _unread_keys(
@@ -330,14 +393,50 @@ class DirectorySource:
         order = _values_order(native.name, layers) if numbers["tiles_values"] else None
         columns = _columns(native.name, layers)
         if columns is not None or order is not None:
-            return DirectoryTensor(native, None, columns, order=order)
+            tensor = DirectoryTensor(native, None, columns, order=order)
+            if ".kernel_" in native.name:  # which llama.cpp wants as a stack of single rows
+                tensor.shape = (tensor.shape[0], 1, tensor.shape[1])
+            return tensor
         if (kind := _NUMBERS.search(native.name)) is not None:
             width = numbers["dim"] if kind[1] == "router" else numbers["n_streams"]
             return DirectoryTensor(native, None, width)
         if numbers["interleaves_rows"] and _ROTATED.search(native.name) is not None:
             head_dim = numbers["described"]["layers"][0]["head_dim"]
             return DirectoryTensor(native, (head_dim, numbers["rope_dim"]))
+        if numbers["architecture"] in FACTORS_IN_WEIGHTS:
+            return DirectoryTensor(
+                native, None, factors=_factors(native.name, numbers["described"])
+            )
         return DirectoryTensor(native, None)
+
+
+def _factors(name: str, described: dict[str, Any]) -> NDArray[np.float32] | None:
+    """Return what the rows of a tensor are multiplied by in the model; None: by nothing."""
+    factors: dict[str, float | NDArray[np.float64]] = {
+        "token_embedding.weight": described["embedding_scale"],
+        "output.weight": described["logit_scale"],
+    }
+    stem = name
+    if (layer := re.match(r"layers\.(\d+)\.", name)) is not None:
+        stem = name[layer.end() :]
+        of = described["layers"][int(layer[1])]
+        scan = of["scan"]
+        sections = (scan["inner_dim"], scan["inner_dim"] + _others(scan), scan["n_heads"])
+        factors = {
+            "attention.k.weight": of["attention_scale"] * math.sqrt(of["head_dim"]),
+            "attention.output.weight": of["factors"]["attention"],
+            "scan.in.weight": np.repeat([scan["gate_factor"], 1, scan["time_factor"]], sections),
+            "scan.output.weight": of["factors"]["scan"],
+            "ffn.gate.weight": of["factors"]["gate"],
+            "ffn.down.weight": of["factors"]["feed_forward"],
+        }
+    found = factors.get(stem)
+    return None if found is None else np.asarray(found, np.float32)
+
+
+def _others(scan: dict[str, Any]) -> int:
+    """Return how many numbers B and C of a scan are."""
+    return 2 * int(scan["n_groups"]) * int(scan["state_dim"])
 
 
 def _values_order(
@@ -373,6 +472,9 @@ def _columns(name: str, layers: Sequence[dict[str, Any]]) -> int | None:
         }
     if rule is not None:
         columns["delta.kernel.weight"] = rule["width"]
+        columns |= {f"delta.kernel_{letter}.weight": rule["width"] for letter in "qkv"}
+    if rule is not None and rule["per_channel"]:
+        columns["delta.rate.weight"] = 1
     return columns.get(name[layer.end() :])
 
 

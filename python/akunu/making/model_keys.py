@@ -23,10 +23,12 @@ STREAMS: Final = 4
 """Streams of the residual of Gemma 3n, in every file."""
 _SCALED: Final = frozenset({"granite", "granitemoe", "granitehybrid", "mistral3"})
 """Architectures of which llama.cpp reads the scale of attention."""
-_ALWAYS_WITH_EXPERTS: Final = frozenset({"deepseek2", "deepseek"})
+_ALWAYS_WITH_EXPERTS: Final = frozenset({"deepseek2", "deepseek", "kimi-linear"})
 """Architectures of which llama.cpp asks for numbers of experts, where all layers are dense too."""
 _FACTORS_UNSAID: Final = frozenset({"minicpm3"})
 """Architectures whose factors on embeddings, residual and logits no key says."""
+FACTORS_IN_WEIGHTS: Final = frozenset({"falcon-h1"})
+"""Architectures whose files have every factor in the weights, as llama.cpp wants it."""
 _POSITION_SECTIONS: Final = (11, 11, 10)
 """Pairs of a head that rotate by each of three positions, which are the same for text."""
 _SAME: Final = 1e-6
@@ -62,6 +64,8 @@ def model_keys(
         put("leading_dense_block_count", sum(layer["experts"] is None for layer in layers))
         put("expert_feed_forward_length", layers[0]["ffn_dim"])
         put("expert_shared_count", 0)
+    if architecture == "kimi-linear":
+        put("expert_gating_func", _SCORINGS["sigmoid"])
     for key, value in _experts(layers).items():
         put(key, value)
     if architecture == "ernie4_5-moe":  # llama.cpp wants to be told
@@ -72,14 +76,15 @@ def model_keys(
         put("shortconv.l_cache", width)
     for key, value in (_scans(layers) | _delta_rules(layers, config)).items():
         put(key, value)
-    put("attention.key_length", layers[0]["head_dim"])
-    put("attention.value_length", layers[0]["head_dim"])
+    if layers[0]["head_dim"] != 0:
+        put("attention.key_length", layers[0]["head_dim"])
+        put("attention.value_length", layers[0]["head_dim"])
     found = _latent_keys(numbers, notes) | _layer_shapes(numbers) | _streams(numbers)
     for key, value in found.items():
         put(key, value)
     epsilon = "layer_norm_epsilon" if numbers["has_layer_norm"] else "layer_norm_rms_epsilon"
     put(f"attention.{epsilon}", numbers["norm_epsilon"])
-    if architecture == "nemotron_h":  # newer versions of llama.cpp ask for both
+    if architecture in ("nemotron_h", "nemotron_h_moe"):  # newer versions of llama.cpp ask for both
         put("attention.layer_norm_epsilon", numbers["norm_epsilon"])
     if numbers["is_encoder"]:
         put("attention.causal", False)
@@ -93,6 +98,8 @@ def model_keys(
     if numbers["query_growth"] != 0:
         put("attention.temperature_scale", numbers["query_growth"])
     for factor in ("embedding_scale", "residual_scale", "logit_scale"):
+        if architecture in FACTORS_IN_WEIGHTS:
+            continue
         if architecture in _FACTORS_UNSAID:
             if abs(numbers["described"][factor] / numbers["usual"][factor] - 1) > _SAME:
                 raise UnsupportedModelError(
@@ -121,9 +128,10 @@ def model_keys(
 def _latent_keys(numbers: Mapping[str, Any], notes: list[str]) -> dict[str, KeyValue]:
     """Latent attention's, as files have them whose keys and values are made by one matrix."""
     layers = numbers["described"]["layers"]
-    latent = layers[0]["latent"]
-    if latent is None:
+    first = next((layer for layer in layers if layer["latent"] is not None), None)
+    if first is None:
         return {}
+    latent = first["latent"]
     if numbers["interleaves_rows"]:
         raise UnsupportedModelError(
             "config.json: rope_interleave is false, and GGUF has no key for it; a directory can "
@@ -140,6 +148,17 @@ def _latent_keys(numbers: Mapping[str, Any], notes: list[str]) -> dict[str, KeyV
     }
     if latent["query_rank"] != 0:
         keys["attention.q_lora_rank"] = latent["query_rank"]
+    if any(layer["delta_rule"] is not None for layer in layers):  # keys and values are apart
+        keys |= {
+            "attention.head_count_kv": np.array(
+                [int(layer["latent"] is not None) for layer in layers], np.int32
+            ),
+            "attention.key_length": latent["rank"] + first["rope_dim"],
+            "attention.value_length": latent["rank"],
+            "attention.key_length_mla": first["head_dim"],
+            "attention.value_length_mla": latent["value_dim"],
+            "rope.dimension_count": first["rope_dim"],
+        }
     return keys
 
 
@@ -306,6 +325,14 @@ def _delta_rules(layers: list[dict[str, Any]], config: Mapping[str, Any]) -> dic
     if not any(recurs):
         return {}
     rule = layers[recurs.index(True)]["delta_rule"]
+    if rule["per_channel"]:
+        if rule["n_value_heads"] != layers[0]["n_heads"]:
+            raise UnsupportedModelError(
+                f"config.json: layers with the delta rule have {rule['n_value_heads']} heads, "
+                f"others {layers[0]['n_heads']}, and GGUF has one key for both; a directory can be "
+                "used as it is"
+            )
+        return {"ssm.conv_kernel": rule["width"], "kda.head_dim": rule["key_dim"]}
     period = recurs.index(False) + 1 if False in recurs else len(layers) + 1
     if recurs != [(i + 1) % period != 0 for i in range(len(layers))]:
         raise UnsupportedModelError(
@@ -350,7 +377,7 @@ def _experts(layers: list[dict[str, Any]]) -> dict[str, KeyValue]:
     if experts["n_groups"] > 1:
         keys["expert_group_count"] = experts["n_groups"]
         keys["expert_group_used_count"] = experts["n_groups_chosen"]
-    if first > 0:
+    if any(layer["ffn_dim"] != 0 for layer in layers[:first]):
         keys["leading_dense_block_count"] = first
     return keys
 
@@ -380,6 +407,8 @@ def _what_the_family_does_not_say(numbers: Mapping[str, Any]) -> dict[str, KeyVa
         cap = numbers["described"]["logit_soft_cap"]
         if cap != numbers["usual"]["logit_soft_cap"]:
             keys["final_logit_softcapping"] = cap
+    if numbers["architecture"] in FACTORS_IN_WEIGHTS:
+        return keys
     scale, other = (each[0]["attention_scale"] for each in (layers, usual))
     if layers[0]["has_rope_factors"]:
         scale /= numbers["rope_attention_factor"] ** 2  # which has a key of its own

@@ -40,12 +40,13 @@ def written_whole(path: Path, size: int | None = None, *, force: bool) -> Iterat
     `size` is how many bytes it will have, to be refused here where the disk has fewer. Raises
     ArgumentError for a folder that cannot be written, and AkunuError for a disk that is full.
     """
-    part = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.part")
+    part = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.part")
     try:
-        number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise ArgumentError(f"{path} cannot be written: {error.strerror}") from None
-    try:
+        # Within the block that removes it: Ctrl-C can come before os.open has returned.
+        try:
+            number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise ArgumentError(f"{path} cannot be written: {error.strerror}") from None
         try:
             with open(number, "wb") as file:
                 _check_room(path, size)

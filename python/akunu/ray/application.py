@@ -47,7 +47,7 @@ def built(asked: Asked) -> Any:
     replicas = serve.deployment(
         Replica,
         name="replicas",
-        ray_actor_options={"num_cpus": processors, "num_gpus": asked.ray.gpus},
+        ray_actor_options={"num_cpus": processors, "num_gpus": asked.ray.replica_gpus},
         max_ongoing_requests=SIDE_BY_SIDE + settings.max_waiting,
         max_queued_requests=settings.max_waiting,
         graceful_shutdown_timeout_s=settings.drain_seconds,
@@ -93,12 +93,12 @@ def room(settings: RaySettings) -> tuple[int, int]:
     n_replicas = 0
     for each in machines:
         fitting = int(each["CPU"] // processors)
-        if settings.gpus:
-            fitting = min(fitting, int(each.get("GPU", 0) // settings.gpus))
+        if settings.replica_gpus:
+            fitting = min(fitting, int(each.get("GPU", 0) // settings.replica_gpus))
         n_replicas += fitting
     needed = settings.replicas or 1
     if n_replicas < needed:
-        gpus = f" and {settings.gpus} GPUs" if settings.gpus else ""
+        gpus = f" and {settings.replica_gpus} GPUs" if settings.replica_gpus else ""
         raise ArgumentError(
             f"the Ray cluster has room for {n_replicas} replicas of {processors} processors{gpus} "
             f"each; replicas is {needed}"

@@ -70,7 +70,9 @@ class RaySettings:
         "Processors of a replica, and its threads; default: all of the smallest machine.",
         "INTEGER",
     )
-    gpus: int = _setting(0, _integer(0, 64), "GPUs that Ray keeps for a replica.", "INTEGER")
+    replica_gpus: int = _setting(
+        0, _integer(0, 64), "GPUs that Ray keeps for a replica.", "INTEGER"
+    )
     fronts: int = _setting(
         1, _integer(1, 1000), "Processes that take requests and pass them on.", "INTEGER"
     )

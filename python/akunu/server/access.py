@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from akunu.server.access_log import AccessLog, Entry
 from akunu.server.error_shapes import is_anthropic, shaped
-from akunu.server.errors import ApiError
+from akunu.server.errors import ApiError, stopping
 from akunu.server.json_body import JsonResponse
 from akunu.server.keys import Keys
 from akunu.server.metrics import Metrics
@@ -87,8 +87,14 @@ class Access:
                 else:
                     await self._app(scope, limited.receive, marked)
             else:
-                body = shaped(refusal, scope, entry.request_id)
-                answer = JsonResponse(body, refusal.status, refusal.headers)
+                answer = _answer(refusal, scope, entry)
+                await answer(scope, receive, marked)
+        except asyncio.CancelledError:
+            if not self._is_guarded:  # whoever passes requests on has cancelled it
+                raise
+            # The server ends, and this took longer than it may. A stream that had begun was told.
+            if not entry.status:
+                answer = _answer(stopping(), scope, entry)
                 await answer(scope, receive, marked)
         finally:
             self._metrics.answered(entry)
@@ -132,6 +138,10 @@ class Access:
         except ValueError:
             return ApiError(400, "content-length is no number")
         return _too_large(self._settings) if length > self._settings.max_body else None
+
+
+def _answer(error: ApiError, scope: Scope, entry: Entry) -> JsonResponse:
+    return JsonResponse(shaped(error, scope, entry.request_id), error.status, error.headers)
 
 
 def _without_body(send: Send) -> Send:

@@ -13,10 +13,12 @@ from typing import Any, Final
 
 from akunu.server.errors import invalid, unsupported
 from akunu.server.fields import unknown_keys
+from akunu.server.image_parts import not_fetched, of_base64
 from akunu.server.json_words import kind_of, shown
 
 _KNOWN: Final[Mapping[str, tuple[str, ...]]] = {  # keys of blocks, by their type
     "text": ("type", "text", "cache_control", "citations"),
+    "image": ("type", "source", "cache_control"),
     "tool_result": ("type", "tool_use_id", "content", "is_error", "cache_control"),
     "thinking": ("type", "thinking", "signature"),
     "redacted_thinking": ("type", "data"),
@@ -134,27 +136,42 @@ def _text(
 
 def _add_turn(found: Conversation, role: str, blocks: list[Any], where: str) -> None:
     """Add the results of tools, each a message, and what else the turn has."""
-    texts: list[str] = []
+    parts: list[dict[str, Any]] = []
     n_before = len(found.messages)
     for index, block in enumerate(blocks):
         place = f"{where}.content[{index}]"
         kind = _kind(block, place, found)
         if kind == "text":
-            texts.append(_text(block, place, found))
+            parts.append({"type": "text", "text": _text(block, place, found)})
+        elif kind == "image" and role == "user":
+            parts.append(_image(block, place, found))
         elif kind == "tool_result" and role == "user":
             found.messages.append(_result(block, place, found))
         else:
             raise unsupported(
-                "messages", f"{place} is of type {shown(kind)}: only text is read here"
+                "messages", f"{place} is of type {shown(kind)}, which is not read here"
             )
-    if texts or len(found.messages) == n_before:
-        found.messages.append({"role": role, "content": _joined(texts)})
+    if not parts and len(found.messages) == n_before:
+        parts.append({"type": "text", "text": ""})
+    if parts:
+        is_text = len(parts) == 1 and parts[0]["type"] == "text"
+        found.messages.append({"role": role, "content": parts[0]["text"] if is_text else parts})
 
 
-def _joined(texts: list[str]) -> Any:
-    if len(texts) <= 1:
-        return "".join(texts)
-    return [{"type": "text", "text": text} for text in texts]
+def _image(block: Mapping[str, Any], where: str, found: Conversation) -> dict[str, Any]:
+    if block.get("cache_control") is not None:
+        found.ignore("cache_control")
+    source = block.get("source")
+    kind = source.get("type") if isinstance(source, dict) else None
+    if not isinstance(source, dict) or kind not in ("base64", "url", "file"):
+        raise invalid("messages", f"{where}.source must be an object of type base64")
+    if kind != "base64":
+        raise not_fetched("messages", f"{where}.source is of type {shown(kind)}")
+    for name in unknown_keys("messages.content.source", source, ("type", "media_type", "data")):
+        found.ignore(name)
+    if not isinstance(source.get("data"), str):
+        raise invalid("messages", f"{where}.source.data must be a text")
+    return of_base64(source["data"])
 
 
 def _result(block: Mapping[str, Any], where: str, found: Conversation) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def _capabilities(model: Model) -> dict[str, Any]:
         "code_execution": no,
         "context_management": no,
         "effort": {**no, "low": no, "medium": no, "high": no, "max": no},
-        "image_input": no,
+        "image_input": yes if model.reads_images else no,
         "pdf_input": no,
         "server_tools": {**no, "code_execution": no, "web_search": no},
         "structured_outputs": yes,

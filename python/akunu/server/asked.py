@@ -10,6 +10,7 @@ from typing import Any
 from starlette.requests import Request
 
 from akunu.async_text_stream import AsyncTextStream
+from akunu.context_overflow import refuse_too_long, room
 from akunu.fill_in import fill_in_of
 from akunu.model import Model
 from akunu.server.common_fields import UNREAD, WITHOUT_EFFECT
@@ -59,9 +60,17 @@ class Asked:
         begun: AsyncTextStream = model.generate_async(**limited, stream=True)
         return begun
 
-    def fill_in(self, model: Model, suffix: str, param: str = "suffix") -> None:
+    def room(self, model: Model, settings: ServerSettings) -> int | None:
+        """Return the tokens that the prompt may have; None: it is shortened."""
+        overflow = self.arguments.get("context_overflow") or settings.context_overflow
+        return room(overflow, model.context)
+
+    def fill_in(
+        self, model: Model, settings: ServerSettings, suffix: str, param: str = "suffix"
+    ) -> None:
         """Make a prompt for what is between the prompt and `suffix`, which came from `param`."""
-        self.arguments["prompt"] = filled_in(model, self.arguments["prompt"], suffix, param)
+        room = self.room(model, settings)
+        self.arguments["prompt"] = filled_in(model, self.arguments["prompt"], suffix, param, room)
 
     def adapted(self, model: Model) -> dict[str, Any]:
         """Return the arguments, with the adapter that the name of the model asks for."""
@@ -80,16 +89,20 @@ class Asked:
         return fitted
 
 
-def filled_in(model: Model, before: str | list[int], suffix: str, param: str) -> list[int]:
+def filled_in(
+    model: Model, before: str | list[int], suffix: str, param: str, context: int | None
+) -> list[int]:
     """Return the prompt for what is between two texts; ApiError where there is no such thing.
 
-    `param`: the field that the suffix came from.
+    `param`: the field that the suffix came from. Raises ContextOverflowError for megabytes that
+    have more than `context` tokens, if it is given.
     """
     fills_in = fill_in_of(model.tokenizer)
     if fills_in is None:
         raise unsupported(param, f"{param}: this model has no tokens for filling in")
     if not isinstance(before, str):
         raise invalid(param, f"{param} is given, and prompt is no text but token ids")
+    refuse_too_long(model.tokenizer, [before, suffix], context)
     return fills_in.prompt(model.tokenizer, before, suffix)
 
 

@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from akunu.errors import AkunuError
 from akunu.server.audio_fields import AudioAsked
-from akunu.server.errors import ApiError, api_error
+from akunu.server.errors import ApiError, api_error, stopping
 from akunu.server.fields import ignored_header
 from akunu.server.json_body import JsonResponse
 from akunu.server.sending import EVENT_STREAM, PING, Events, event, pinging, unless_gone
@@ -93,7 +93,7 @@ class AudioAnswer(Response):
             try:
                 await unless_gone(receive, tell())
             except asyncio.CancelledError:
-                told = ApiError(503, "the server is being ended", code="server_stopping")
+                told = stopping()
                 await self._fail(events, told)
                 raise
             except ClientDisconnect:

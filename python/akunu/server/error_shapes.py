@@ -71,7 +71,10 @@ def anthropic_error(error: ApiError, request_id: str = "") -> dict[str, Any]:
     message = error.message
     if error.code == "context_length_exceeded" and "n_ctx" in error.facts:
         n_prompt, context = error.facts["n_prompt_tokens"], error.facts["n_ctx"]
-        message = f"prompt is too long: {n_prompt} tokens > {context} maximum"
+        least = "at least " if "at least" in message else ""
+        message = f"prompt is too long: {least}{n_prompt} tokens > {context} maximum"
+    elif error.code == "context_length_exceeded":
+        message = f"prompt is too long: {message}"
     told: dict[str, Any] = {
         "type": _ANTHROPIC_KINDS.get(error.status, usual),
         "message": message,

@@ -88,6 +88,11 @@ def invalid(param: str | None, message: str, code: str | None = None) -> ApiErro
     return ApiError(400, message, param=param, code=code)
 
 
+def stopping() -> ApiError:
+    """Return the error for what was not over when the server was ended."""
+    return ApiError(503, "the server is being ended", code="server_stopping")
+
+
 def unsupported(param: str, message: str) -> ApiError:
     """Return the error for a field, or a value of it, that is known and not done here."""
     return ApiError(400, message, param=param, code="unsupported_parameter")
@@ -126,14 +131,15 @@ def api_error(
 
 def _overflow(text: str, prompt: str) -> ApiError:
     """Agents shorten their conversation on this one: by its code, or by words of two servers."""
-    numbers = re.fullmatch(r"the prompt has (\d+) tokens, the context holds (\d+)", text)
+    numbers = re.match(r"the prompt has (at least )?(\d+) tokens, the context holds (\d+);", text)
     facts = {}
     if numbers:
-        n_prompt, context = map(int, numbers.groups())
+        at_least, n_prompt, context = numbers[1] or "", int(numbers[2]), int(numbers[3])
         facts = {"n_prompt_tokens": n_prompt, "n_ctx": context}
         text = (
             f"This model's maximum context length is {context} tokens. However, your {prompt} "
-            f"resulted in {n_prompt} tokens: the request exceeds the available context size."
+            f"resulted in {at_least}{n_prompt} tokens: the request exceeds the available context "
+            "size."
         )
     text = text.replace("truncate=True", '"truncate": true')  # JSON's, not Python's
     return ApiError(400, text, param=prompt, code="context_length_exceeded", facts=facts)

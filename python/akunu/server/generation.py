@@ -20,7 +20,7 @@ from akunu.completion import Completion
 from akunu.deltas import Delta
 from akunu.errors import AkunuError
 from akunu.model import Model
-from akunu.server.errors import ApiError, api_error
+from akunu.server.errors import ApiError, api_error, stopping
 from akunu.server.json_body import JsonResponse
 from akunu.server.models import ServedModel, ServedModels
 from akunu.server.observer import SILENT, Observer
@@ -176,7 +176,7 @@ class Generation(Response):
                         self._count(replies)
                         await events.put(dialect.over(replies))
                 except asyncio.CancelledError as error:
-                    told = ApiError(503, "the server is being ended", code="server_stopping")
+                    told = stopping()
                     self._observer.failed(told, error)
                     await events.put(dialect.failed(told))
                     await events.end()

@@ -22,7 +22,7 @@ from akunu.async_text_stream import AsyncTextStream
 from akunu.deltas import Delta
 from akunu.errors import AkunuError
 from akunu.model import Model
-from akunu.server.errors import ApiError, invalid
+from akunu.server.errors import ApiError, invalid, stopping
 from akunu.server.generation import Dialect, Generation
 from akunu.server.idempotency import Idempotency
 from akunu.server.journal import WHOLE, KeptAnswer, Told
@@ -109,7 +109,7 @@ class JournalledGeneration(Generation):
                         break
                     await kept.changed()
             except asyncio.CancelledError:
-                await events.put(kept.say_failed(_server_ends()))
+                await events.put(kept.say_failed(stopping()))
                 await events.end()
                 raise
             if kept.failure is not None and not kept.is_over:
@@ -142,7 +142,7 @@ class JournalledGeneration(Generation):
                     last = await self._write(kept, dialect, streams)
             await kept.end(last)
         except asyncio.CancelledError:
-            kept.fail(_server_ends())
+            kept.fail(stopping())
             raise
         except Exception as error:
             failure = self._told(error)
@@ -244,10 +244,6 @@ class _Steps:
 
 def _drawn_of(kept: KeptAnswer) -> Drawn:
     return Drawn(bytes.fromhex(kept.head["drawn"]), kept.head["now"])
-
-
-def _server_ends() -> ApiError:
-    return ApiError(503, "the server is being ended", code="server_stopping")
 
 
 async def _begin(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from akunu.context_overflow import refuse_too_long
 from akunu.model import Model
 from akunu.server.asked import Asked, asked_of
 from akunu.server.common_fields import MOST_LOGPROBS, integer_in, n_predict
@@ -148,10 +149,14 @@ class LlamaAsked:
             found.update(dict.fromkeys(ids, bias))
         self.asked.arguments["logit_bias"] = {**found, **self.asked.arguments["logit_bias"]}
 
-    def ids(self, model: Model, prompt: Any) -> list[int]:
-        """Return the ids of one of the prompts; texts in it may name control tokens."""
+    def ids(self, model: Model, prompt: Any, context: int | None) -> list[int]:
+        """Return the ids of one of the prompts; texts in it may name control tokens.
+
+        Raises ContextOverflowError as `ids_of`.
+        """
         if isinstance(prompt, str):
-            return ids_of(model, prompt)
+            return ids_of(model, prompt, context)
+        refuse_too_long(model.tokenizer, [x for x in prompt if isinstance(x, str)], context)
         found: list[int] = []
         for each in prompt:
             if isinstance(each, str):

@@ -106,8 +106,11 @@ class ServedModels:
             served = ServedModel(name, source, chosen, tuple(aliases))
             if chosen.adapters:
                 served.options = replace(chosen, adapters=_adapters_of(name, chosen, list(named)))
+            if chosen.mmproj is not None:
+                file = _beside(name, "mmproj", os.fspath(chosen.mmproj), list(named))
+                served.options = replace(served.options, mmproj=file)
             if chosen.draft is not None:
-                draft = _draft_of(name, os.fspath(chosen.draft), list(named))
+                draft = _beside(name, "draft", os.fspath(chosen.draft), list(named))
                 served.options = replace(served.options, draft=draft)
             self._models[name] = served
             for each in (name, *aliases):
@@ -343,7 +346,7 @@ class ServedModels:
                 )
                 served.options = replace(served.options, draft=draft_path)
             size = served.known_bytes or await loop.run_in_executor(
-                self._loaders, _bytes_of_both, path, served.options.draft
+                self._loaders, _bytes_of_all, path, served.options
             )
             served.is_speech = await loop.run_in_executor(None, is_speech_model, path)
             begin = _loader(path, served.options, is_speech=served.is_speech)
@@ -428,8 +431,9 @@ def _file_bytes(path: Path) -> int:
     return sum(Path(part).stat().st_size for part in open_model_files(path).parts)
 
 
-def _bytes_of_both(path: Path, draft: str | os.PathLike[str] | None) -> int:
-    return _file_bytes(path) + (0 if draft is None else _file_bytes(Path(draft)))
+def _bytes_of_all(path: Path, options: LoadOptions) -> int:
+    beside = [Path(each) for each in (options.mmproj, options.draft) if each is not None]
+    return sum(map(_file_bytes, [path, *beside]))
 
 
 def named_sources(given: Sequence[str]) -> dict[str, str]:
@@ -469,10 +473,10 @@ def _adapters_of(model: str, options: LoadOptions, keys: Sequence[str]) -> dict[
     return found
 
 
-def _draft_of(model: str, given: str, keys: Sequence[str]) -> str | None:
-    """Return what drafts for a model: what is given where it is alone, or behind its name.
+def _beside(model: str, option: str, given: str, keys: Sequence[str]) -> str | None:
+    """Return a model's own file of an option: what is given where it is alone, or behind its name.
 
-    >>> _draft_of("big", "big=small.gguf,huge=big.gguf", ["big", "huge", "small"])
+    >>> _beside("big", "draft", "big=small.gguf,huge=big.gguf", ["big", "huge", "small"])
     'small.gguf'
     """
     if len(keys) == 1 and not given.startswith(f"{model}="):
@@ -480,17 +484,17 @@ def _draft_of(model: str, given: str, keys: Sequence[str]) -> str | None:
     models = [key.split(",")[0].strip() for key in keys]
     found: dict[str, str] = {}
     for each in given.split(","):
-        name, equals, draft = (part.strip() for part in each.partition("="))
-        if not equals or not draft:
+        name, equals, file = (part.strip() for part in each.partition("="))
+        if not equals or not file:
             raise ArgumentError(
-                f"draft {each!r}: there are several models; write NAME={each}, for example "
+                f"{option} {each!r}: there are several models; write NAME={each}, for example "
                 f"{models[0]}={each}"
             )
         if name not in models:
-            raise ArgumentError(f"draft {each!r}: there is no model {name!r}")
+            raise ArgumentError(f"{option} {each!r}: there is no model {name!r}")
         if name in found:
-            raise ArgumentError(f"draft: model {name!r} has two")
-        found[name] = draft
+            raise ArgumentError(f"{option}: model {name!r} has two")
+        found[name] = file
     return found.get(model)
 
 

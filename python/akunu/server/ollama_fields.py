@@ -20,6 +20,7 @@ from akunu.server.fields import (
     unknown_keys,
     without_effect,
 )
+from akunu.server.image_parts import of_base64
 from akunu.server.json_words import kind_of, shown
 from akunu.server.openai_chat import allowed_only, tool_choice, top_logprobs
 from akunu.server.sampling_fields import SAMPLING_FIELDS
@@ -106,7 +107,7 @@ OLLAMA_GENERATE_FIELDS: Final[Mapping[str, Field]] = table_of(
         honoured("system", "string", _text("system")),
         honoured("raw", "boolean", flag("raw")),
         refused("template", "the model's own is used; raw: true takes a prompt as it is", ""),
-        refused("images", "only text is read here", []),
+        honoured("images", "array", lambda name, value: {"images": checked(name, value, list)}),
         refused("context", "use /api/chat for a conversation", []),
     ]
 )
@@ -148,16 +149,20 @@ def generate_request(body: Mapping[str, Any]) -> OllamaAsked:
     wanted = _request(OLLAMA_GENERATE_FIELDS, body)
     options = wanted.asked.arguments
     system, wanted.suffix = options.pop("system", None), options.pop("suffix", None)
-    is_raw = options.pop("raw", False)
+    is_raw, images = options.pop("raw", False), options.pop("images", [])
     wanted.is_chat = not is_raw and wanted.suffix is None
     if not wanted.is_chat:
+        if images:
+            raise unsupported("images", "images are given beside raw or suffix: there is no chat")
         if system is not None:
             raise invalid("system", "system is given beside raw or suffix: there is no chat")
         if "thinking" in options:
             raise invalid("think", "think is given beside raw or suffix: there is no chat")
     elif "prompt" in options:
         turns = [{"role": "system", "content": system}] if system is not None else []
-        options["messages"] = [*turns, {"role": "user", "content": options.pop("prompt")}]
+        question = options.pop("prompt")
+        content = _with_images(images, question, "images") if images else question
+        options["messages"] = [*turns, {"role": "user", "content": content}]
     if wanted.suffix is not None:
         options.setdefault("prompt", "")
     return wanted
@@ -197,9 +202,10 @@ def _messages(turns: list[Any]) -> list[dict[str, Any]]:
         if not isinstance(turn, dict):
             raise invalid("messages", f"{where} must be an object, got {kind_of(turn)}")
         message = {key: value for key, value in turn.items() if value is not None}
-        if message.pop("images", None):
-            raise unsupported("messages", f"{where}.images: only text is read here")
         message.setdefault("content", "")
+        images = message.pop("images", None)
+        if images:
+            message["content"] = _with_images(images, message["content"], "messages", where)
         calls = message.get("tool_calls")
         if isinstance(calls, list):
             message["tool_calls"] = [
@@ -210,6 +216,14 @@ def _messages(turns: list[Any]) -> list[dict[str, Any]]:
             _answer(message, open_calls)
         found.append(message)
     return found
+
+
+def _with_images(images: Any, text: Any, field: str, where: str = "") -> list[dict[str, Any]]:
+    """Return the content of a message with images, which come in front of its text."""
+    name = f"{where}.images" if where else "images"
+    if not isinstance(images, list) or not all(isinstance(image, str) for image in images):
+        raise invalid(field, f"{name} must be a list of texts, each an image in base64")
+    return [*map(of_base64, images), {"type": "text", "text": text}]
 
 
 def _with_id(call: Any, fresh: str, open_calls: list[tuple[str, Any]]) -> Any:

@@ -109,4 +109,6 @@ def capabilities(model: Model) -> list[str]:
             found.append("tools")
         if switch.can_be_switched or switch.always_thinks:
             found.append("thinking")
+    if model.reads_images:
+        found.append("vision")
     return found

@@ -130,17 +130,17 @@ class CompletionRequest:
         arguments = with_limits(self.asked.adapted(model), model, settings, self.asked.names)
         streams: list[AsyncTextStream] = []
         for prompt in self.prompts:
-            begun = self._prompt(model, prompt)
+            begun = self._prompt(model, prompt, self.asked.room(model, settings))
             if self.best_of == 1:
                 streams.append(model.generate_async(begun, **arguments, stream=True))
             else:
                 streams += model.generate_async(begun, **arguments, n=self.best_of, stream=True)
         return streams
 
-    def _prompt(self, model: Model, prompt: Prompt) -> Prompt:
+    def _prompt(self, model: Model, prompt: Prompt, context: int | None) -> Prompt:
         if not self.suffix:
             return prompt
-        return filled_in(model, prompt, self.suffix, "suffix")
+        return filled_in(model, prompt, self.suffix, "suffix", context)
 
 
 def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> CompletionRequest:

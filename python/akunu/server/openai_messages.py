@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from akunu.server.errors import invalid, unsupported
 from akunu.server.fields import unknown_keys
+from akunu.server.image_parts import of_url
 from akunu.server.json_words import kind_of, shown
 
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
@@ -18,8 +19,8 @@ _KNOWN: Final = (
     *("role", "content", "name", "refusal", "tool_calls", "tool_call_id", "function_call"),
     *("reasoning_content", "reasoning", "thinking", "thought"),  # see akunu.messages
 )
-_KNOWN_OF_PARTS: Final = ("type", "text", "refusal")
-_MEDIA: Final = ("image_url", "input_image", "input_audio", "file", "video_url", "audio_url")
+_KNOWN_OF_PARTS: Final = ("type", "text", "refusal", "image", "image_url")
+_MEDIA: Final = ("input_image", "input_audio", "file", "video_url", "audio_url")
 
 
 def messages_of(messages: Any) -> tuple[list[dict[str, Any]], list[str]]:
@@ -51,6 +52,9 @@ def _unknown(message: Mapping[str, Any]) -> list[str]:
     for part in content if isinstance(content, list) else ():
         if isinstance(part, dict):
             found += unknown_keys("messages.content", part, _KNOWN_OF_PARTS)
+            image = part.get("image_url")
+            if isinstance(image, dict):  # `detail`: a model has one size of images
+                found += unknown_keys("messages.content.image_url", image, ("url",))
     return found
 
 
@@ -106,7 +110,14 @@ def _parts(parts: list[Any], where: str) -> Any:
         kind = part.get("type") if isinstance(part, dict) else None
         if kind in _MEDIA:
             raise unsupported(
-                "messages", f"{where}.content[{index}] is {shown(kind)}: only text is read here"
+                "messages", f"{where}.content[{index}] is {shown(kind)}, which is not read here"
+            )
+        if kind == "image_url":
+            image, place = part.get("image_url"), f"{where}.content[{index}].image_url"
+            part = (
+                of_url(image.get("url"), "messages", f"{place}.url")
+                if isinstance(image, dict)
+                else of_url(image, "messages", place)
             )
         if kind == "refusal":
             part = {"type": "text", "text": part.get("refusal")}

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from akunu.chat import ChatTemplate
 from akunu.chat_request import ChatRequest, prepared
+from akunu.context_overflow import refuse_too_long
 from akunu.embedding import no_chat
 from akunu.model import Model
 
@@ -35,11 +36,17 @@ async def prompt_of(model: Model, arguments: Mapping[str, Any]) -> list[int]:
     request = ChatRequest(**{name: arguments[name] for name in _OF_PROMPTS & arguments.keys()})
 
     def tokens() -> list[int]:
-        return prepared(request, model.tokenizer, template_of(model)).tokens
+        template, reader = template_of(model), model._image_reader
+        name = model.path.name
+        return prepared(request, model.tokenizer, template, None, reader, name).tokens
 
     return await asyncio.get_running_loop().run_in_executor(None, tokens)
 
 
-def ids_of(model: Model, prompt: str) -> list[int]:
-    """Return the ids of a prompt that a client made: names of control tokens are such tokens."""
+def ids_of(model: Model, prompt: str, context: int | None) -> list[int]:
+    """Return the ids of a prompt that a client made: names of control tokens are such tokens.
+
+    Raises ContextOverflowError for one of megabytes that has more than `context`, if it is given.
+    """
+    refuse_too_long(model.tokenizer, [prompt], context)
     return model.tokenizer.encode(prompt, parse_special=True)

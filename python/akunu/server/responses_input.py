@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from akunu.server.errors import invalid, unsupported
 from akunu.server.fields import unknown_keys
+from akunu.server.image_parts import not_fetched, of_url
 from akunu.server.json_words import kind_of, shown
 from akunu.server.responses_tools import name_within
 
@@ -22,7 +23,7 @@ _KNOWN: Final[Mapping[str, tuple[str, ...]]] = {  # keys of items, by their type
     "function_call_output": (*_OF_ALL, "call_id", "output"),
     "reasoning": (*_OF_ALL, "summary", "content", "encrypted_content"),
 }
-_OF_PARTS: Final = ("type", "text", "refusal", "annotations", "logprobs")
+_OF_PARTS: Final = ("type", "text", "refusal", "annotations", "logprobs", "image_url", "file_id")
 _TEXTS: Final = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
 
 
@@ -91,12 +92,14 @@ class _Messages:
             raise invalid(
                 "input", f"{where}.role is {shown(role)}; it must be one of {', '.join(_ROLES)}"
             )
-        text = _text(item.get("content"), f"{where}.content")
+        content, place = item.get("content"), f"{where}.content"
         if role == "assistant":
             last = self._reply(("content", "tool_calls"))
-            last["content"] = text
+            last["content"] = _text(content, place)
+        elif role == "user" and isinstance(content, list):
+            self.messages.append({"role": role, "content": _with_images(content, place)})
         else:
-            self.messages.append({"role": role, "content": text})
+            self.messages.append({"role": role, "content": _text(content, place)})
 
     def _call(self, item: Mapping[str, Any], where: str) -> None:
         name = _named(item, "name", where)
@@ -133,20 +136,35 @@ def _named(item: Mapping[str, Any], key: str, where: str) -> str:
     return value
 
 
+def _with_images(parts: list[Any], where: str) -> Any:
+    """Return a content: a text, or where it has images a list of parts."""
+    found: list[dict[str, Any]] = []
+    for index, part in enumerate(parts):
+        place = f"{where}[{index}]"
+        if not isinstance(part, dict) or part.get("type") != "input_image":
+            found.append({"type": "text", "text": _part_text(part, place)})
+        elif part.get("file_id") is not None:
+            raise not_fetched("input", f"{place}.file_id")
+        else:
+            found.append(of_url(part.get("image_url"), "input", f"{place}.image_url"))
+    if all(part["type"] == "text" for part in found):
+        return "\n".join(part["text"] for part in found)
+    return found
+
+
 def _text(content: Any, where: str) -> str:
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
         raise invalid("input", f"{where} must be a text or a list of parts")
-    texts = []
-    for index, part in enumerate(content):
-        kind = part.get("type") if isinstance(part, dict) else None
-        if not isinstance(kind, str) or kind not in _TEXTS:
-            raise unsupported(
-                "input", f"{where}[{index}] is of type {shown(kind)}: only text is read here"
-            )
-        text = part.get(_TEXTS[kind])
-        if not isinstance(text, str):
-            raise invalid("input", f"{where}[{index}] has no text")
-        texts.append(text)
-    return "\n".join(texts)
+    return "\n".join(_part_text(part, f"{where}[{index}]") for index, part in enumerate(content))
+
+
+def _part_text(part: Any, where: str) -> str:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if not isinstance(kind, str) or kind not in _TEXTS:
+        raise unsupported("input", f"{where} is of type {shown(kind)}: only text is read here")
+    text = part.get(_TEXTS[kind])
+    if not isinstance(text, str):
+        raise invalid("input", f"{where} has no text")
+    return text

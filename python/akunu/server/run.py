@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import math
 import os
@@ -10,6 +11,7 @@ import queue
 import resource
 import signal
 import socket
+import ssl
 import stat
 import sys
 import threading
@@ -160,6 +162,7 @@ def listening(settings: ServerSettings) -> Iterator[list[socket.socket]]:
     Raises ArgumentError where the address cannot be had, or may not.
     """
     check_reach(settings)
+    _check_certificate(settings)
     if settings.unix_socket is not None:
         with _unix_socket(settings.unix_socket, int(settings.unix_socket_mode, 8)) as found:
             yield [found]
@@ -183,6 +186,8 @@ def _unix_socket(path: Path, mode: int) -> Iterator[socket.socket]:
             made = path.stat().st_ino
         except OSError as error:
             why = error.strerror or str(error)
+            if error.errno == errno.EADDRINUSE and not path.is_socket():
+                why = "there is something else of that name; remove it, or name another"
             raise ArgumentError(f"cannot listen at the socket {path}: {why}") from None
         try:
             yield found
@@ -190,6 +195,25 @@ def _unix_socket(path: Path, mode: int) -> Iterator[socket.socket]:
             with suppress(OSError):
                 if path.stat().st_ino == made:
                     path.unlink()
+
+
+def _check_certificate(settings: ServerSettings) -> None:
+    """Raise ArgumentError for files of TLS that cannot be read: uvicorn would not say which."""
+    certificate, key = settings.tls_certificate, settings.tls_key
+    if certificate is None or key is None:
+        return
+    for name, path in (("tls_certificate", certificate), ("tls_key", key)):
+        try:
+            path.read_bytes()
+        except OSError as error:
+            raise ArgumentError(f"{name} {path} cannot be read: {error.strerror}") from None
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except ssl.SSLError as error:
+        why = error.reason or "no certificate or key in PEM is in them"
+        raise ArgumentError(
+            f"tls_certificate {certificate} and tls_key {key} cannot be used: {why}"
+        ) from None
 
 
 def _is_left_over(path: Path) -> bool:
@@ -217,6 +241,8 @@ def _bound(settings: ServerSettings) -> socket.socket:
         if found is not None:
             found.close()
         why = error.strerror or str(error)
+        if error.errno == errno.EADDRINUSE:
+            why += "; `akunu ps` shows the servers that run here, --port takes another (0: any)"
         raise ArgumentError(
             f"cannot listen at {settings.host}, port {settings.port}: {why}"
         ) from None
@@ -241,3 +267,10 @@ def prepare_log() -> None:
         logger.handlers[:] = [handler]
         logger.propagate = False
         logger.setLevel(logging.INFO if name == "akunu.server" else logging.WARNING)
+    logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
+
+
+def _is_no_cancellation(record: logging.LogRecord) -> bool:
+    """Whether a record is more than that the server was ended at once: Starlette takes that for an
+    error, and says where everything stood."""
+    return not record.getMessage().rstrip().endswith("CancelledError")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from akunu._checks import MAX_UINT32, flag, integer, number, refusal, texts
+from akunu._load_options import MAX_GPUS
 from akunu._sampling_declared import CONTEXT_OVERFLOWS
 from akunu._typos import explains_typos_of_init
 from akunu.errors import ArgumentError
@@ -224,11 +225,20 @@ class ServerSettings:
         "NAME=PATH",
         is_list=True,
     )
+    mmproj: str | None = _setting(
+        None,
+        _text,
+        "The encoder of images of a model in GGUF. Of several models: NAME=FILE,NAME=FILE.",
+        "FILE",
+    )
     draft: str | None = _setting(
         None,
         _text,
         "A smaller model that proposes tokens. Of several models: NAME=DRAFT,NAME=DRAFT.",
         "MODEL",
+    )
+    prediction_head: bool = _setting(
+        False, _flag, "Every model's own prediction head proposes tokens.", ""
     )
     ping_seconds: float = _setting(
         15.0, _seconds, "A stream that is silent for so long gets a comment; 0: none.", "SECONDS"
@@ -280,9 +290,10 @@ class ServerSettings:
     gpu_memory: int | None = _setting(
         None,
         _integer(1, None),
-        "Bytes of the GPU that a model may take; other weights are read from the host's memory.",
+        "Bytes of each GPU that a model may take; other weights are read from the host's memory.",
         "BYTES",
     )
+    gpus: int = _setting(1, _integer(1, MAX_GPUS), "GPUs that compute a model together.", "INTEGER")
     cache_dir: str | None = _setting(
         None, _text, "A folder that keeps what was computed of prompts, for later starts.", "FOLDER"
     )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu._checks import integer
-from akunu.errors import AkunuError, ArgumentError, AudioError
+from akunu.errors import AkunuError, ArgumentError, AudioError, AudioFileError
 from akunu.speech.decoders import decode
 from akunu.speech.mel import SAMPLE_RATE
 
@@ -44,8 +44,8 @@ def load_audio(
     to its end.
 
     Raises AudioError for files that are cut off, of an unknown format or without samples, and for
-    NaN and infinite samples; ArgumentError for arguments; OSError for files that cannot be
-    opened; AkunuError where a package is missing.
+    NaN and infinite samples; AudioFileError, an OSError, for those that cannot be opened;
+    ArgumentError for arguments; AkunuError where a package is missing.
 
     >>> load_audio(np.zeros((8_000, 2), np.int16), sample_rate=16_000).shape
     (8000,)
@@ -71,7 +71,12 @@ def _opened(source: object) -> tuple[BinaryIO, str, bool]:
     """Return a file that can seek from its beginning, its name in messages, whether to close it."""
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
-        return open(path, "rb"), os.path.basename(path), True
+        try:
+            return open(path, "rb"), os.path.basename(path), True
+        except (OSError, ValueError) as error:  # a null character
+            told = AudioFileError(f"{path}: {getattr(error, 'strerror', error)}")
+            told.errno = getattr(error, "errno", None)
+            raise told from None
     if isinstance(source, (bytes, bytearray, memoryview)):
         return io.BytesIO(source), "the audio", True
     if not hasattr(source, "read"):

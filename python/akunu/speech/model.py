@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
+from akunu._checks import file_path
 from akunu._typos import explains_typos
 from akunu.errors import AkunuError, ArgumentError, UnsupportedModelError
 from akunu.loading import begin_load
@@ -81,9 +82,12 @@ def load_whisper(
         kv_memory=kv_memory,
         gpu_memory=gpu_memory,
     )
-    where = Path(os.path.expanduser(os.fspath(path)))
+    where = file_path("path", path)
     if not where.exists():
-        raise ArgumentError(f"{where}: there is no such file or directory")
+        raise ArgumentError(
+            f"{where}: there is no such file or directory; a model of the hub is fetched by "
+            "akunu.pull, which returns its path"
+        )
     files = open_whisper_files(where)
     native = begin_load(where, options, files.alignment_heads).result()
     try:

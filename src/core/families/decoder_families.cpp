@@ -115,6 +115,15 @@ ArchDescriptor gemma3(const ModelConfig& config) {
     layer.rope_theta = config.rope_theta_windowed != 0 ? config.rope_theta_windowed : 10000.0f;
     layer.rope_linear_factor = layer.rope_dynamic_factor = 1;
   }
+  if (!config.images) return arch;
+  arch.images = image_encoder(*config.images);
+  // A row sees all of its image, and no layer's window may end within.
+  const uint32_t n_tokens = arch.images->n_tokens();
+  for (const LayerDescriptor& layer : arch.layers)
+    if (layer.window != 0 && layer.window < n_tokens)
+      throw UnsupportedModelError("windows of " + std::to_string(layer.window) +
+                                  " positions are shorter than images, which have " +
+                                  std::to_string(n_tokens));
   return arch;
 }
 

@@ -1,4 +1,6 @@
 // Encoders of texts and of speech. families.h says what a family is.
+#include <cmath>
+
 #include "core/families/families.h"
 
 namespace akunu::families {
@@ -74,6 +76,19 @@ ArchDescriptor jina_bert_v2(const ModelConfig& config) {
     layer.alibi_bias = 8;
   }
   return arch;
+}
+
+// SigLIP (Zhai et al., 2023): learned positions, norms with bias, GELU.
+ImageEncoder image_encoder(const ImageConfig& config) {
+  require_positive(config.norm_epsilon, "norm_epsilon of its encoder of images");
+  LayerDescriptor layer;
+  layer.n_heads = layer.n_kv_heads = config.n_heads;
+  layer.head_dim = config.dim / config.n_heads;
+  layer.attention_scale = 1.0f / std::sqrt(static_cast<float>(layer.head_dim));
+  layer.feed_forward = FeedForward::plain;
+  layer.activation = Activation::gelu_tanh;
+  layer.ffn_dim = config.ffn_dim;
+  return {.is = config, .layers = std::vector(config.n_layers, layer)};
 }
 
 // Whisper (Radford et al., 2022): learned positions, norms with bias, GELU.

@@ -29,14 +29,14 @@ void give_experts(ArchDescriptor& arch, const ModelConfig& config, Scoring scori
                 .group_best = from.n_groups > 1 && scored == Scoring::sigmoid ? 2u : 1u};
 }
 
-// DeepSeek-V2 (2024), V3 and what has their shape: multi-head latent attention in llama's frame. The
-// scale of attention is that of a head before its keys are compressed, times what YaRN adds.
-ArchDescriptor deepseek2(const ModelConfig& config) {
-  ArchDescriptor arch = llama(config);
+// Multi-head latent attention. Its scale is that of a head before its keys are compressed, times what YaRN adds.
+void give_latents(ArchDescriptor& arch, const ModelConfig& config) {
   require(config.latent_rank, "rank of keys and values", config);
   require(config.value_dim, "length of a value", config);
   give_attention_scale(arch, config, 0);
-  for (LayerDescriptor& layer : arch.layers) {
+  for (size_t i = 0; i < arch.layers.size(); ++i) {
+    LayerDescriptor& layer = arch.layers[i];
+    if (config.layers[i].recurs) continue;
     layer.latent =
         Latent{.rank = config.latent_rank,
                .query_rank = config.query_rank,
@@ -48,6 +48,12 @@ ArchDescriptor deepseek2(const ModelConfig& config) {
       throw ModelFormatError("all " + std::to_string(layer.head_dim) +
                              " numbers of a head rotate; latent attention has some that do not");
   }
+}
+
+// DeepSeek-V2 (2024), V3 and what has their shape: latent attention in llama's frame.
+ArchDescriptor deepseek2(const ModelConfig& config) {
+  ArchDescriptor arch = llama(config);
+  give_latents(arch, config);
   give_experts(arch, config, Scoring::softmax, false);
   return arch;
 }

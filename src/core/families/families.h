@@ -23,6 +23,7 @@ void give_windows(ArchDescriptor& arch, const ModelConfig& config, size_t period
 void give_attention_scale(ArchDescriptor& arch, const ModelConfig& config, size_t n_largest);
 ArchDescriptor gemma2(const ModelConfig& config);
 ArchDescriptor gemma3(const ModelConfig& config);
+ImageEncoder image_encoder(const ImageConfig& config);
 ArchDescriptor granite(const ModelConfig& config);
 ArchDescriptor mistral3(const ModelConfig& config);
 ArchDescriptor smollm3(const ModelConfig& config);
@@ -41,6 +42,7 @@ ArchDescriptor gemma3n(const ModelConfig& config);
 // expert_families.cpp
 void give_experts(ArchDescriptor& arch, const ModelConfig& config, Scoring scoring,
                   bool normalised);
+void give_latents(ArchDescriptor& arch, const ModelConfig& config);
 ArchDescriptor deepseek2(const ModelConfig& config);
 ArchDescriptor minicpm3(const ModelConfig& config);
 ArchDescriptor qwen3_moe(const ModelConfig& config);
@@ -58,8 +60,11 @@ ArchDescriptor gpt_oss(const ModelConfig& config);
 ArchDescriptor lfm2(const ModelConfig& config);
 ArchDescriptor qwen35(const ModelConfig& config);
 ArchDescriptor qwen35_moe(const ModelConfig& config);
+ArchDescriptor kimi_linear(const ModelConfig& config);
 ArchDescriptor granite_hybrid(const ModelConfig& config);
 ArchDescriptor nemotron_h(const ModelConfig& config);
+ArchDescriptor nemotron_h_moe(const ModelConfig& config);
+ArchDescriptor falcon_h1(const ModelConfig& config);
 
 // encoder_families.cpp
 ArchDescriptor gemma_embedding(const ModelConfig& config);

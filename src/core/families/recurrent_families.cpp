@@ -42,13 +42,12 @@ ArchDescriptor lfm2(const ModelConfig& config) {
 
 namespace {
 
-// Layers with the gated delta rule instead of attention, whose own attention has gates.
+// Layers with the gated delta rule instead of attention.
 void give_delta_rules(ArchDescriptor& arch, const ModelConfig& config) {
   const DeltaRule& rule = config.delta_rule;
   const auto text = [](uint64_t number) { return std::to_string(number); };
   for (size_t i = 0; i < arch.layers.size(); ++i) {
     LayerDescriptor& layer = arch.layers[i];
-    layer.output_gate = !config.layers[i].recurs;
     if (!config.layers[i].recurs) continue;
     take_attention_away(layer, Mixer::delta_rule);
     layer.delta_rule = rule;
@@ -79,20 +78,25 @@ void give_delta_rules(ArchDescriptor& arch, const ModelConfig& config) {
 // rule instead. Its norms multiply by 1 + w; whoever makes the file adds the 1.
 ArchDescriptor qwen35(const ModelConfig& config) {
   ArchDescriptor arch = qwen3(config);
+  for (size_t i = 0; i < arch.layers.size(); ++i)
+    arch.layers[i].output_gate = !config.layers[i].recurs;
   give_delta_rules(arch, config);
   return arch;
 }
 
 namespace {
 
-// Layers that scan instead of attending.
-void give_scans(ArchDescriptor& arch, const ModelConfig& config) {
+// Layers that scan, instead of attending or beside it.
+void give_scans(ArchDescriptor& arch, const ModelConfig& config, Mixer mixer = Mixer::scan) {
   const Scan& from = config.scan;
   const auto text = [](uint64_t number) { return std::to_string(number); };
   for (size_t i = 0; i < arch.layers.size(); ++i) {
     if (!config.layers[i].scans) continue;
     LayerDescriptor& layer = arch.layers[i];
-    take_attention_away(layer, Mixer::scan);
+    if (mixer == Mixer::scan)
+      take_attention_away(layer, mixer);
+    else
+      layer.mixer = mixer;
     layer.scan = from;
     if (from.n_heads == 0 || from.head_dim == 0 || from.n_groups == 0 ||
         from.n_heads % from.n_groups != 0)
@@ -127,6 +131,17 @@ ArchDescriptor qwen35_moe(const ModelConfig& config) {
   return arch;
 }
 
+// Kimi-Linear (Moonshot AI, 2025): DeepSeek-V3 without rotary positions, three of four layers having the delta rule
+// whose channels decay apart.
+ArchDescriptor kimi_linear(const ModelConfig& config) {
+  ArchDescriptor arch = llama(config);
+  give_latents(arch, config);
+  for (LayerDescriptor& layer : arch.layers) layer.rope_style = RopeStyle::none;
+  give_delta_rules(arch, config);
+  give_experts(arch, config, Scoring::sigmoid, true);
+  return arch;
+}
+
 // Granite 4 (2025): most of whose layers scan. Dense, or with experts and one more for all rows.
 ArchDescriptor granite_hybrid(const ModelConfig& config) {
   ArchDescriptor arch = granite_moe(config);
@@ -135,7 +150,7 @@ ArchDescriptor granite_hybrid(const ModelConfig& config) {
 }
 
 // Nemotron-H (2025): each layer is one thing alone, a scan, attention without positions, or a feed-forward
-// network, and has one norm.
+// network, and has one norm. All layers of Mamba-2 (2024) scan.
 ArchDescriptor nemotron_h(const ModelConfig& config) {
   ArchDescriptor arch = qwen2(config);
   for (LayerDescriptor& layer : arch.layers) {
@@ -149,6 +164,27 @@ ArchDescriptor nemotron_h(const ModelConfig& config) {
     layer.activation = Activation::relu_squared;
   }
   give_scans(arch, config);
+  return arch;
+}
+
+// Nemotron 3 (2025): its feed-forward networks are experts without gates, and one more for all rows.
+ArchDescriptor nemotron_h_moe(const ModelConfig& config) {
+  ArchDescriptor arch = nemotron_h(config);
+  give_experts(arch, config, Scoring::sigmoid, true);
+  for (LayerDescriptor& layer : arch.layers)
+    if (layer.feed_forward == FeedForward::none) layer.experts.reset();
+  return arch;
+}
+
+// Falcon-H1 (TII, 2025): qwen2 whose every layer scans beside its attention, with factors on nearly everything. Files
+// that have them in the weights say none.
+ArchDescriptor falcon_h1(const ModelConfig& config) {
+  ArchDescriptor arch = qwen2(config);
+  give_scans(arch, config, Mixer::attention_and_scan);
+  give_attention_scale(arch, config, 0);
+  if (config.embedding_scale != 0) arch.embedding_scale = config.embedding_scale;
+  if (config.logit_scale != 0) arch.logit_scale = config.logit_scale;
+  for (LayerDescriptor& layer : arch.layers) layer.factors = config.layer_factors;
   return arch;
 }
 

@@ -192,6 +192,6 @@ def test_keys_open_the_search_the_settings_and_the_help(opened: Any) -> None:
         page.keyboard.press(keys)
         assert page.inner_text("dialog h2") == title
         page.keyboard.press("Escape")
-        assert page.locator("dialog").count() == 0
+        page.wait_for_selector("dialog", state="detached")
     page.keyboard.press("Control+b")
     assert not page.is_visible("nav.sidebar")

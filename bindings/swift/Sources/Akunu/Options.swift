@@ -13,6 +13,8 @@ public struct LoadOptions: Sendable, Hashable {
   /// Bytes of a GPU's own memory (CUDA) that the model may take; `nil`: what is free. Weights that find no room
   /// there stay in the host's memory, where the GPU reads them.
   public var gpuMemory: UInt64?
+  /// GPUs of this host (CUDA) that compute the model together, up to 8.
+  public var gpus = 1
   /// The numbers of keys and values: `"f16"` or `"f32"`, on the CPU `"q8_0"` and `"q4_0"`, too.
   public var cacheType = "f16"
   /// Texts that begin alike compute that beginning once.
@@ -21,6 +23,8 @@ public struct LoadOptions: Sendable, Hashable {
   public var adapters: [String: String] = [:]
   /// A smaller model of the same vocabulary, which drafts for texts with `speculate`.
   public var draft: String?
+  /// The model's own prediction head drafts for texts with `speculate`; a model without one is refused.
+  public var predictionHead = false
 
   public init() {}
 
@@ -39,7 +43,9 @@ public struct LoadOptions: Sendable, Hashable {
       guard gpuMemory > 0 else { throw .argument("gpuMemory is 0, expected 1 or more, or nil") }
       given.gpu_memory = gpuMemory
     }
+    given.gpus = try positive(gpus, "gpus")
     given.no_prefix_cache = !sharesPrefixes
+    given.prediction_head = predictionHead
     let named = adapters.sorted { $0.key < $1.key }
     let texts: [String?] = [device, cacheType, draft] + named.flatMap { [$0.key, $0.value] as [String?] }
     return try withCStrings(texts) { strings throws(AkunuError) in

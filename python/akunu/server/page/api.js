@@ -4,7 +4,7 @@ const BASE = new URL("v1/", document.baseURI); // also behind a proxy that serve
 const KEY = "akunu.key";
 
 /**
- * @typedef {{id: string, loaded?: boolean, capabilities?: string[], max_model_len?: number, meta?: Record<string, any>}} ModelFacts
+ * @typedef {{id: string, loaded?: boolean, parent?: string, capabilities?: string[], max_model_len?: number, meta?: Record<string, any>}} ModelFacts
  */
 
 /** What went wrong, as one may decide by: its kind. */
@@ -77,6 +77,16 @@ export async function listModels() {
   /** @type {{data: ModelFacts[]}} */
   const { data } = await answer.json();
   return data.filter((each) => !each.capabilities?.includes("transcription"));
+}
+
+/**
+ * Have the server read an image, without a reply; throws what it says against it.
+ * @param {string | null} model null: the server's first
+ * @param {string} url a data: URL
+ */
+export async function checkImage(model, url) {
+  const messages = [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }];
+  await request("chat/completions/input_tokens", { method: "POST", body: JSON.stringify({ ...(model ? { model } : {}), messages }) });
 }
 
 /**

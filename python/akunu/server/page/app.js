@@ -7,6 +7,7 @@ import { askForKey, showData, showHelp } from "./dialogs.js";
 import { h, icon, iconButton, notify, say } from "./dom.js";
 import { listenToKeys } from "./keyboard.js";
 import { Models } from "./models.js";
+import { Pictures } from "./pictures.js";
 import { Replies } from "./replies.js";
 import { countSettings } from "./settings.js";
 import { showSettings } from "./settings_dialog.js";
@@ -24,32 +25,40 @@ const THEMES = ["system", "light", "dark"];
 const NARROW = matchMedia("(max-width: 899px)");
 
 class App {
-  /** @param {Store} store @param {Conversation[]} conversations */
-  constructor(store, conversations) {
+  /** @param {Store<Conversation>} store @param {Pictures} pictures @param {Conversation[]} conversations */
+  constructor(store, pictures, conversations) {
     this.store = store;
+    this.pictures = pictures;
     this.conversations = new Map(conversations.map((each) => [each.id, each]));
     /** @type {Conversation} */
     this.current = this.fresh();
     this.savedAt = 0;
     this.frame = 0;
     this.others = typeof BroadcastChannel === "function" ? new BroadcastChannel("akunu") : null;
-    this.replies = new Replies((...each) => this.replyGrew(...each), (...each) => this.replyEnded(...each));
+    this.replies = new Replies(pictures, (...each) => this.replyGrew(...each), (...each) => this.replyEnded(...each));
     this.models = new Models({
       chosen: (id) => this.chooseModel(id),
-      known: () => this.drawContext(),
+      known: () => {
+        this.drawContext();
+        this.composer.attachments.update();
+      },
       needsKey: async (said) => (await askForKey(said)) && this.models.refresh(),
     });
     this.thread = new Thread({
+      pictures,
       retry: (message) => this.retry(message),
-      edit: (message, text) => this.edit(message, text),
+      edit: (message, text, images) => this.edit(message, text, images),
       step: (message, by) => this.step(message, by),
       answerCalls: (message, results) => this.answerCalls(message, results),
       askForKey: async (message) => (await askForKey(message.failure?.message ?? "")) && this.retry(message),
     });
-    this.composer = new Composer({
-      send: (text) => this.send(text),
+    this.composer = new Composer(pictures, {
+      send: (text, images) => this.send(text, images),
       stop: () => this.replies.stop(this.current.id),
       editLast: () => this.editLast(),
+      model: () => this.models.facts?.id ?? null,
+      readsImages: () => this.models.readsImages,
+      dropImages: (ids) => this.dropImages(ids),
     });
     this.sidebar = new Sidebar({
       open: (id) => this.open(id),
@@ -131,8 +140,8 @@ class App {
     this.current = found ?? this.fresh();
     const wanted = found ? `#${found.id}` : "";
     if (location.hash !== wanted) history.pushState(null, "", wanted || location.pathname + location.search);
-    this.composer.turnTo(found?.id ?? "new");
     this.models.turnTo(this.current.model);
+    this.composer.turnTo(found?.id ?? "new");
     this.draw();
     if (!matchMedia("(pointer: coarse)").matches) this.composer.field.focus();
   }
@@ -188,11 +197,11 @@ class App {
 
   // What one does
 
-  /** @param {string} text */
-  send(text) {
+  /** @param {string} text @param {import("./pictures.js").Picture[]} images */
+  send(text, images) {
     const { current } = this;
     const messages = tree.path(current);
-    tree.add(current, messages[messages.length - 1]?.id ?? null, { role: "user", content: text });
+    tree.add(current, messages[messages.length - 1]?.id ?? null, { role: "user", content: text, ...(images.length ? { images } : {}) });
     if (this.isNew) {
       this.conversations.set(current.id, current);
       history.pushState(null, "", `#${current.id}`);
@@ -242,12 +251,12 @@ class App {
     if (last && !this.isRunning) this.thread.views.get(last.id)?.beginEdit();
   }
 
-  /** @param {Message} message @param {string} text */
-  edit(message, text) {
+  /** @param {Message} message @param {string} text @param {import("./pictures.js").Picture[]} [images] */
+  edit(message, text, images) {
     if (this.isRunning) return;
     const { role, parent, model } = message;
     if (role === "user") {
-      tree.add(this.current, parent, { role, content: text });
+      tree.add(this.current, parent, { role, content: text, ...(images ? { images } : {}) });
       this.answer();
     } else {
       tree.add(this.current, parent, { role, content: text, model, finish: "edited" });
@@ -285,6 +294,7 @@ class App {
     kept.set("model", id);
     if (!this.isNew) this.save(this.current);
     this.drawContext();
+    this.composer.attachments.update();
   }
 
   showSettings() {
@@ -371,12 +381,18 @@ class App {
     this.drawList();
     await this.store.remove(id);
     this.others?.postMessage("changed");
+    /** @type {[string, Blob | undefined][]} */
+    const files = [];
+    for (const each of imagesOf([conversation])) files.push([each, await this.pictures.get(each)]);
+    await this.dropImages(files.map(([each]) => each));
     notify(`“${conversation.title}” is deleted.`, {
       label: "Undo",
-      run: () => {
+      run: async () => {
         this.conversations.set(id, conversation);
+        const warning = await this.keepImages(files);
         this.save(conversation);
         this.open(id);
+        if (warning) notify(warning);
       },
     });
   }
@@ -387,25 +403,44 @@ class App {
     const day = new Date().toISOString().slice(0, 10);
     showData({
       count: all.length,
-      exportAll: () => download(archiveOf(all), `akunu-${day}.json`),
-      exportThis: this.isNew ? null : () => download(archiveOf([current]), `akunu-${day}-${current.id.slice(0, 6)}.json`),
+      exportAll: () => this.export(all, `akunu-${day}.json`),
+      exportThis: this.isNew ? null : () => this.export([current], `akunu-${day}-${current.id.slice(0, 6)}.json`),
       importFile: async (file) => this.import(readArchive(await file.text())),
       removeAll: async () => {
         for (const each of all) {
           this.replies.stop(each.id);
           this.conversations.delete(each.id);
           await this.store.remove(each.id);
+          kept.set(`draft.${each.id}`, null);
+          kept.set(`draft.${each.id}.images`, null);
         }
+        this.others?.postMessage("changed");
+        await this.dropImages(imagesOf(all));
         this.open(null);
         this.drawList();
       },
     });
   }
 
-  /** @param {Conversation[]} conversations */
-  async import(conversations) {
+  /** @param {Conversation[]} conversations @param {string} name of the file */
+  async export(conversations, name) {
+    try {
+      download(archiveOf(conversations, await this.pictures.urls(imagesOf(conversations))), name);
+    } catch (error) { // more images than a text can hold, or one that the browser cannot read any more
+      const one = conversations.length > 1 ? " Export chats one by one." : "";
+      notify(`Not exported: ${/** @type {Error} */ (error).message}.${one}`);
+    }
+  }
+
+  /** @param {{conversations: Conversation[], images: Map<string, Blob>}} archive */
+  async import({ conversations, images }) {
     let n = 0;
+    let warning = "";
     for (const each of conversations) {
+      /** @type {[string, Blob | undefined][]} */
+      const missing = []; // also of conversations that are here: an image may have found no room before
+      for (const id of imagesOf([each])) if (!(await this.pictures.get(id))) missing.push([id, images.get(id)]);
+      warning ||= await this.keepImages(missing);
       const here = this.conversations.get(each.id);
       if (here && here.updated >= each.updated) continue;
       this.conversations.set(each.id, each);
@@ -415,7 +450,29 @@ class App {
     }
     this.draw();
     const known = conversations.length - n;
-    return `${n} imported${known ? `, ${known} were here already` : ""}.`;
+    return `${n} imported${known ? `, ${known} were here already` : ""}.${warning && ` ${warning}`}`;
+  }
+
+  /**
+   * Keep images; returns what is to be said where the browser has no room for some.
+   * @param {[string, Blob | undefined][]} files by their ids
+   */
+  async keepImages(files) {
+    let warning = "";
+    for (const [id, file] of files) {
+      try {
+        if (file) await this.pictures.put(file, id);
+      } catch (error) {
+        warning = `Images last until this page is closed: the browser could not keep them (${/** @type {Error} */ (error).message}).`;
+      }
+    }
+    return warning;
+  }
+
+  /** Remove images, but those that a conversation or a draft still has, perhaps of another tab. @param {Iterable<string>} ids */
+  async dropImages(ids) {
+    const used = usedImages([...this.conversations.values()]);
+    await this.pictures.remove([...ids].filter((each) => !used.has(each)));
   }
 
   // The theme
@@ -441,6 +498,17 @@ class App {
   }
 }
 
+/** The ids of all images of conversations. @param {Conversation[]} conversations */
+function imagesOf(conversations) {
+  return tree.imagesOf(conversations.flatMap((each) => Object.values(each.messages)));
+}
+
+/** Images that a message or a draft has. @param {Conversation[]} conversations */
+function usedImages(conversations) {
+  const drafts = ["new", ...conversations.map((each) => each.id)].flatMap((id) => kept.get(`draft.${id}.images`) ?? []);
+  return new Set([...imagesOf(conversations), ...drafts.map((each) => each.id)]);
+}
+
 /** Replies that were under way when the page was closed say so. @param {Conversation[]} conversations */
 function closeInterrupted(conversations) {
   for (const each of conversations) {
@@ -450,8 +518,11 @@ function closeInterrupted(conversations) {
   }
 }
 
-const store = await Store.open();
+const store = await Store.open("akunu", "conversations");
 const conversations = await store.all();
 closeInterrupted(conversations);
-const app = new App(store, conversations);
+const pictures = await Pictures.open();
+const app = new App(store, pictures, conversations);
 app.mount(/** @type {HTMLElement} */ (document.getElementById("app")));
+// Without the conversations nobody knows what they have. What fails is done the next time.
+if (store.isKept) pictures.sweep(usedImages(conversations)).catch(() => {});

@@ -1,18 +1,24 @@
 // Conversations as a file, and back.
 
+import { fileOf } from "./pictures.js";
+
 /** @typedef {import("./conversation.js").Conversation} Conversation */
 
 const FORMAT = "akunu-conversations";
 
-/** @param {Conversation[]} conversations */
-export function archiveOf(conversations) {
-  return JSON.stringify({ format: FORMAT, version: 1, exported: new Date().toISOString(), conversations }, null, 1);
+/**
+ * @param {Conversation[]} conversations
+ * @param {Map<string, string>} urls data: URLs of their images
+ */
+export function archiveOf(conversations, urls) {
+  const images = urls.size ? { images: Object.fromEntries(urls) } : {};
+  return JSON.stringify({ format: FORMAT, version: 1, exported: new Date().toISOString(), conversations, ...images }, null, 1);
 }
 
 /**
  * Read a file; throws an Error that says what is wrong with it.
  * @param {string} text
- * @returns {Conversation[]}
+ * @returns {{conversations: Conversation[], images: Map<string, Blob>}}
  */
 export function readArchive(text) {
   let file;
@@ -25,21 +31,37 @@ export function readArchive(text) {
   if (file.version !== 1) throw new Error(`the file is of version ${file.version}, and this page reads version 1`);
   if (!Array.isArray(file.conversations)) throw new Error("the file has no list of conversations");
   file.conversations.forEach(check);
-  return file.conversations.map(clean);
+  return { conversations: file.conversations.map(clean), images: readImages(file.images ?? {}) };
+}
+
+const isObject = (/** @type {any} */ value) => value !== null && typeof value === "object" && !Array.isArray(value);
+const isId = (/** @type {any} */ value) => typeof value === "string" && /^[\w-]{1,64}$/.test(value);
+
+/** @param {any} urls @returns {Map<string, Blob>} */
+function readImages(urls) {
+  if (!isObject(urls)) throw new Error("images is no object");
+  const found = new Map();
+  for (const [id, url] of Object.entries(urls)) {
+    try {
+      found.set(id, fileOf(url));
+    } catch (error) {
+      throw new Error(`image ${id}: ${/** @type {Error} */ (error).message}`);
+    }
+  }
+  return found;
 }
 
 /** @param {any} each @param {number} index */
 function check(each, index) {
   const where = `conversation ${index + 1}`;
-  const isObject = (/** @type {any} */ value) => value !== null && typeof value === "object" && !Array.isArray(value);
   if (!isObject(each)) throw new Error(`${where} is no object`);
-  if (typeof each.id !== "string" || !/^[\w-]{1,64}$/.test(each.id)) throw new Error(`${where} has no id`);
+  if (!isId(each.id)) throw new Error(`${where} has no id`);
   if (typeof each.title !== "string") throw new Error(`${where} has no title`);
   if (!Number.isFinite(each.created) || !Number.isFinite(each.updated)) throw new Error(`${where} has no times`);
   if (!isObject(each.messages) || !isObject(each.chosen) || !isObject(each.settings)) throw new Error(`${where} lacks messages, chosen or settings`);
   for (const [id, message] of Object.entries(each.messages)) {
     const which = `${where}, message ${id}`;
-    if (!isObject(message) || message.id !== id || !/^[\w-]{1,64}$/.test(id)) throw new Error(`${which}: its id does not fit`);
+    if (!isObject(message) || message.id !== id || !isId(id)) throw new Error(`${which}: its id does not fit`);
     if (!["user", "assistant", "tool"].includes(message.role)) throw new Error(`${which} has no role`);
     if (typeof message.content !== "string") throw new Error(`${which} has no content`);
     if (!Number.isFinite(message.created)) throw new Error(`${which} has no time`);
@@ -47,6 +69,9 @@ function check(each, index) {
     if (message.toolCalls !== undefined && !(Array.isArray(message.toolCalls) && message.toolCalls.every(
       (/** @type {any} */ call) => isObject(call) && [call.id, call.name, call.arguments].every((part) => typeof part === "string"))))
       throw new Error(`${which}: its calls make no sense`);
+    if (message.images !== undefined && !(Array.isArray(message.images) && message.images.every(
+      (/** @type {any} */ image) => isObject(image) && isId(image.id) && typeof image.name === "string")))
+      throw new Error(`${which}: its images make no sense`);
   }
   for (const id of Object.keys(each.messages)) checkEnds(each.messages, id, where);
 }

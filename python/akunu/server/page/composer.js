@@ -1,15 +1,19 @@
 // The field in which one writes, and the line below it.
 
+import { Attachments } from "./attachments.js";
 import { h, icon } from "./dom.js";
 import { count } from "./message_view.js";
 import { kept } from "./store.js";
 
 export class Composer {
   /**
-   * @param {{send: (text: string) => void, stop: () => void, editLast: () => void}} actions
+   * @param {import("./pictures.js").Pictures} pictures
+   * @param {{send: (text: string, images: import("./pictures.js").Picture[]) => void, stop: () => void, editLast: () => void,
+   *   model: () => string | null, readsImages: () => boolean | undefined, dropImages: (ids: string[]) => void}} actions
    */
-  constructor(actions) {
+  constructor(pictures, actions) {
     this.actions = actions;
+    this.attachments = new Attachments(pictures, { ...actions, changed: () => this.update(this.isRunning) });
     this.draftName = "draft.new";
     this.isRunning = false;
     this.field = h("textarea", {
@@ -19,10 +23,13 @@ export class Composer {
     this.meter = h("progress", { class: "meter", max: 1, value: 0, "aria-label": "Context used", hidden: true });
     this.used = h("span", { class: "used" });
     this.element = h("form", { class: "composer", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
-      h("div", { class: "field" }, this.field, this.button),
+      this.attachments.element,
+      h("div", { class: "field" }, this.attachments.button, this.attachments.input, this.field, this.button),
       h("div", { class: "below" }, this.used, this.meter));
     this.field.addEventListener("input", () => this.changed());
     this.field.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.pressed(event));
+    this.field.addEventListener("paste", (/** @type {ClipboardEvent} */ event) => this.attachments.pasted(event));
+    this.attachments.listenToDrops(this.element);
     this.update(false);
   }
 
@@ -46,19 +53,23 @@ export class Composer {
       return;
     }
     const text = this.field.value.trim();
-    if (!text) {
+    if (!this.canSend) {
       this.field.focus();
       return;
     }
     this.field.value = "";
     this.changed();
-    this.actions.send(text);
+    this.actions.send(text, this.attachments.take());
+  }
+
+  get canSend() {
+    return !this.attachments.isChecking && Boolean(this.field.value.trim() || this.attachments.images.length);
   }
 
   changed() {
     kept.set(this.draftName, this.field.value);
     this.resize();
-    if (!this.isRunning) this.button.disabled = !this.field.value.trim();
+    if (!this.isRunning) this.button.disabled = !this.canSend;
   }
 
   resize() {
@@ -70,6 +81,7 @@ export class Composer {
   turnTo(id) {
     this.draftName = `draft.${id}`;
     this.field.value = kept.get(this.draftName) ?? "";
+    this.attachments.turnTo(this.draftName);
     this.resize();
     this.update(this.isRunning);
   }
@@ -83,7 +95,7 @@ export class Composer {
       this.button.title = isRunning ? "Stop (Esc)" : "Send (Enter)";
       this.button.replaceChildren(icon(isRunning ? "stop" : "send"));
     }
-    this.button.disabled = !isRunning && !this.field.value.trim();
+    this.button.disabled = !isRunning && !this.canSend;
   }
 
   /**

@@ -7,7 +7,8 @@
  *   promptTokens: number, cachedTokens: number, completionTokens: number}} Stats
  * @typedef {{id: string, parent: string | null, role: "user" | "assistant" | "tool", content: string,
  *   created: number, reasoning?: string, toolCalls?: ToolCall[], toolCallId?: string, model?: string,
- *   stats?: Stats, finish?: string, failure?: Failure, ignored?: string[]}} Message
+ *   stats?: Stats, finish?: string, failure?: Failure, ignored?: string[],
+ *   images?: import("./pictures.js").Picture[]}} Message
  * @typedef {{id: string, title: string, created: number, updated: number, model: string | null,
  *   settings: Record<string, any>, messages: Record<string, Message>,
  *   chosen: Record<string, string>}} Conversation
@@ -77,7 +78,7 @@ export function add(conversation, parent, fields) {
   conversation.messages[message.id] = message;
   choose(conversation, message);
   conversation.updated = Date.now();
-  if (!conversation.title && message.role === "user") conversation.title = titleOf(message.content);
+  if (!conversation.title && message.role === "user") conversation.title = titleOf(message.content || message.images?.[0]?.name || "");
   return message;
 }
 
@@ -97,30 +98,56 @@ export function titleOf(text) {
   return `${line.slice(0, 60).replace(/\s+\S*$/, "")}…`;
 }
 
+/** The ids of the images of messages. @param {Message[]} messages */
+export function imagesOf(messages) {
+  return new Set(messages.flatMap((each) => each.images ?? []).map((each) => each.id));
+}
+
+/**
+ * The messages up to one, from the first.
+ * @param {Conversation} conversation
+ * @param {string | null} last its id
+ */
+export function upTo(conversation, last) {
+  /** @type {Message[]} */
+  const found = [];
+  for (let id = last; id !== null; id = conversation.messages[id].parent) found.unshift(conversation.messages[id]);
+  return found;
+}
+
 /**
  * What the server gets: the messages up to one, with the system prompt.
  * @param {Conversation} conversation
  * @param {string | null} last the id of the last message
+ * @param {Map<string, string>} urls data: URLs of the images; those that are not there are not sent
  */
-export function messagesFor(conversation, last) {
+export function messagesFor(conversation, last, urls) {
   /** @type {any[]} */
   const found = [];
-  for (let id = last; id !== null; id = conversation.messages[id].parent) {
-    const message = asSent(conversation.messages[id]);
+  for (const each of upTo(conversation, last)) {
+    const message = asSent(each, urls);
     if (!message) continue;
+    const before = found[found.length - 1];
     // A reply that failed was never said: what stands around it is said in one go.
-    if (message.role === "user" && found[0]?.role === "user") found[0].content = `${message.content}\n\n${found[0].content}`;
-    else found.unshift(message);
+    if (message.role === "user" && before?.role === "user") before.content = joined(before.content, message.content);
+    else found.push(message);
   }
   const system = conversation.settings.system?.trim();
   if (system) found.unshift({ role: "system", content: system });
   return found;
 }
 
-/** @param {Message} message */
-function asSent(message) {
+/** Two contents as one: texts, or lists of parts. @param {any} first @param {any} second */
+function joined(first, second) {
+  if (typeof first === "string" && typeof second === "string") return `${first}\n\n${second}`;
+  const parts = (/** @type {any} */ content) => (typeof content === "string" ? [{ type: "text", text: content }] : content);
+  return [...parts(first), ...parts(second)];
+}
+
+/** @param {Message} message @param {Map<string, string>} urls */
+function asSent(message, urls) {
   if (message.role === "tool") return { role: "tool", tool_call_id: message.toolCallId, content: message.content };
-  if (message.role === "user") return { role: "user", content: message.content };
+  if (message.role === "user") return { role: "user", content: contentOf(message, urls) };
   const calls = message.toolCalls ?? [];
   if (!message.content && !calls.length) return null;
   /** @type {any} */
@@ -134,6 +161,14 @@ function asSent(message) {
     }));
   }
   return sent;
+}
+
+/** A text, or the images in front of one. @param {Message} message @param {Map<string, string>} urls */
+function contentOf(message, urls) {
+  const shown = (message.images ?? []).flatMap((each) => urls.get(each.id) ?? []);
+  if (!shown.length) return message.content;
+  const images = shown.map((url) => ({ type: "image_url", image_url: { url } }));
+  return message.content ? [...images, { type: "text", text: message.content }] : images;
 }
 
 /**

@@ -55,6 +55,7 @@ export function askForKey(said) {
 export const SHORTCUTS = [
   ["Enter", "Send"],
   ["Shift+Enter", "New line"],
+  [`${MOD}+V`, "Attach an image that was copied, if the model reads images"],
   ["Esc", "Stop the reply"],
   ["↑", "In an empty field: edit the last message"],
   [`${MOD}+Shift+Enter`, "Another try at the last reply"],
@@ -69,7 +70,7 @@ export function showHelp() {
   openDialog("Keyboard", "help-sheet",
     h("dl", { class: "shortcuts" }, ...SHORTCUTS.flatMap(([keys, what]) => [
       h("dt", {}, ...keys.split("+").map((each) => h("kbd", {}, each))), h("dd", {}, what)])),
-    h("p", { class: "help" }, "An edit or another try makes a new version of a message; ‹ and › go through them. Conversations and drafts stay in this browser, and the server keeps none of them."));
+    h("p", { class: "help" }, "An edit or another try makes a new version of a message; ‹ and › go through them. Conversations, their images and drafts stay in this browser, and the server keeps none of them."));
 }
 
 /**

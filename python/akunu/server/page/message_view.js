@@ -1,13 +1,15 @@
 // One message as it is shown: text, thoughts, calls, what it cost, what went wrong, what one can do.
 
+import { pictureList } from "./attachments.js";
 import { copyButton, h, iconButton } from "./dom.js";
 import { MarkdownView } from "./markdown.js";
 
 /**
  * @typedef {import("./conversation.js").Message} Message
- * @typedef {{retry: (message: Message) => void, edit: (message: Message, text: string) => void,
+ * @typedef {import("./pictures.js").Picture} Picture
+ * @typedef {{retry: (message: Message) => void, edit: (message: Message, text: string, images?: Picture[]) => void,
  *   step: (message: Message, by: number) => void, answerCalls: (message: Message, results: string[]) => void,
- *   askForKey: (message: Message) => void}} Actions
+ *   askForKey: (message: Message) => void, pictures: import("./pictures.js").Pictures}} Actions
  * @typedef {{isWriting: boolean, isLast: boolean, version: number, versions: number,
  *   results: (string | undefined)[], isBusy: boolean, waitsFor: string}} Situation
  */
@@ -36,9 +38,10 @@ export class MessageView {
     this.end = h("div", { class: "end" });
     this.footer = h("div", { class: "actions" });
     this.heading = h("h2", { class: "visually-hidden" });
+    this.images = h("div", { class: "images" }, message.images?.length && pictureList(actions.pictures, message.images, "Images"));
     const said = message.role === "user" ? [] : [this.thinking, this.calls, this.end];
     this.element = h("article", { class: `message ${message.role}`, tabindex: "-1" },
-      this.heading, said[0], this.body, said.slice(1), this.footer);
+      this.heading, said[0], message.images?.length && this.images, this.body, said.slice(1), this.footer);
     /** @type {Situation} */
     this.situation = { isWriting: false, isLast: false, version: 1, versions: 1, results: [], isBusy: false, waitsFor: "" };
     this.drawnCalls = "";
@@ -67,7 +70,7 @@ export class MessageView {
   drawText() {
     const { message, situation } = this;
     if (message.role === "user") {
-      this.body.replaceChildren(h("p", { class: "said" }, message.content));
+      this.body.replaceChildren(...(message.content ? [h("p", { class: "said" }, message.content)] : []));
       return;
     }
     this.thinking.hidden = !message.reasoning;
@@ -129,6 +132,7 @@ export class MessageView {
     if (failure.kind === "full") {
       card.append(h("p", {}, "Begin a new chat, edit an earlier message, or serve the model with a larger ", h("code", {}, "--context"), "."));
     }
+    if (failure.code === "request_too_large") card.append(h("p", {}, "Images are sent with every message: edit an earlier one to take some out, or begin a new chat."));
     if (failure.kind === "busy" && failure.retryAfter) card.append(h("p", {}, `It asks to wait ${failure.retryAfter} s.`));
     const isKey = failure.kind === "key";
     const act = () => (isKey ? this.actions.askForKey(this.message) : this.actions.retry(this.message));
@@ -148,7 +152,7 @@ export class MessageView {
     }
     if (message.content) shown.push(copyButton(() => message.content, "Copy the text"));
     if (!situation.isBusy) {
-      if (message.content) shown.push(iconButton("edit", "Edit", () => this.beginEdit()));
+      if (message.content || message.images?.length) shown.push(iconButton("edit", "Edit", () => this.beginEdit()));
       if (message.role === "assistant" && !message.failure) shown.push(iconButton("retry", "Try again", () => actions.retry(message)));
     }
     const cost = costOf(message);
@@ -162,16 +166,29 @@ export class MessageView {
     this.isEditing = true;
     const isUser = this.message.role === "user";
     const field = h("textarea", { class: "edit", "aria-label": "Edit the message", value: this.message.content });
+    let images = this.message.images ?? [];
+    const drawImages = () => {
+      if (!this.message.images?.length) return;
+      this.images.replaceChildren(pictureList(this.actions.pictures, images, "Images", this.isEditing ? (image) => {
+        images = images.filter((each) => each !== image);
+        drawImages();
+        field.focus();
+      } : undefined));
+    };
     const end = () => {
       this.isEditing = false;
+      images = this.message.images ?? [];
+      drawImages();
       this.body.replaceChildren();
       this.update(this.situation);
       /** @type {HTMLElement | null} */ (this.footer.querySelector('[aria-label="Edit"]'))?.focus();
     };
     const save = () => {
-      if (!field.value.trim()) return;
+      if (!field.value.trim() && !images.length) return;
+      const chosen = images;
       end();
-      if (field.value !== this.message.content) this.actions.edit(this.message, field.value);
+      if (field.value === this.message.content && chosen.length === (this.message.images?.length ?? 0)) return;
+      this.actions.edit(this.message, field.value, chosen.length ? chosen : undefined);
     };
     field.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
       if (event.isComposing) return;
@@ -188,6 +205,7 @@ export class MessageView {
       h("button", { type: "button", class: "plain", onclick: end }, "Cancel"),
       h("button", { type: "button", class: "primary", onclick: save }, isUser ? "Send" : "Save")));
     this.footer.replaceChildren();
+    drawImages();
     field.rows = Math.min(16, Math.max(3, field.value.split("\n").length + 1));
     field.focus();
   }

@@ -61,6 +61,12 @@ export class Models {
     this.picker.disabled = options.length === 0;
   }
 
+  /** Whether the chosen model reads images; undefined: it is not loaded. */
+  get readsImages() {
+    const facts = this.facts?.parent ? this.all.find((each) => each.id === this.facts?.parent) : this.facts; // an adapter's
+    return facts?.capabilities?.includes("vision");
+  }
+
   /** The facts of the model that is chosen. */
   get facts() {
     const id = this.current ?? this.all[0]?.id;

@@ -1,7 +1,7 @@
 // Replies under way: one per conversation, also of conversations that are not shown.
 
 import { ServerError, streamChat } from "./api.js";
-import { messagesFor } from "./conversation.js";
+import { imagesOf, messagesFor, upTo } from "./conversation.js";
 import { requestFields } from "./settings.js";
 
 /**
@@ -11,10 +11,12 @@ import { requestFields } from "./settings.js";
 
 export class Replies {
   /**
+   * @param {import("./pictures.js").Pictures} pictures
    * @param {(conversation: Conversation, message: Message) => void} onChange after each piece
    * @param {(conversation: Conversation, message: Message) => void} onEnd
    */
-  constructor(onChange, onEnd) {
+  constructor(pictures, onChange, onEnd) {
+    this.pictures = pictures;
     this.onChange = onChange;
     this.onEnd = onEnd;
     /** @type {Map<string, AbortController>} */
@@ -44,9 +46,10 @@ export class Replies {
     const stats = { firstTokenMs: null, totalMs: 0, tokensPerSecond: null, promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
     this.onChange(conversation, message);
     try {
+      const urls = await this.pictures.urls(imagesOf(upTo(conversation, message.parent)));
       const body = {
         ...(conversation.model ? { model: conversation.model } : {}),
-        messages: messagesFor(conversation, message.parent),
+        messages: messagesFor(conversation, message.parent, urls),
         stream: true,
         stream_options: { include_usage: true },
         timings_per_token: true, // a reply that is stopped has no usage

@@ -1,10 +1,5 @@
 // Conversations stay in this browser (IndexedDB): the server keeps nothing.
 
-/** @typedef {import("./conversation.js").Conversation} Conversation */
-
-const NAME = "akunu";
-const STORE = "conversations";
-
 /** @template T @param {IDBRequest<T>} request @returns {Promise<T>} */
 const done = (request) =>
   new Promise((resolve, reject) => {
@@ -12,20 +7,37 @@ const done = (request) =>
     request.onerror = () => reject(request.error);
   });
 
+/** Wait until it is on the disk: that there is no room shows behind the request. @param {IDBRequest} request @returns {Promise<void>} */
+const written = (request) =>
+  new Promise((resolve, reject) => {
+    const transaction = /** @type {IDBTransaction} */ (request.transaction);
+    transaction.oncomplete = () => resolve();
+    transaction.onabort = () => reject(transaction.error ?? request.error);
+  });
+
+/**
+ * Records with an id, in a database of their own.
+ * @template {{id: string}} T
+ */
 export class Store {
-  /** @param {IDBDatabase | null} database null: nothing is kept */
-  constructor(database) {
+  /** @param {IDBDatabase | null} database null: nothing is kept @param {string} name of the records */
+  constructor(database, name) {
     this.database = database;
+    this.name = name;
   }
 
-  /** Open it; where the browser forbids that, as some private windows do, nothing is kept. */
-  static async open() {
+  /**
+   * Open it; where the browser forbids that, as some private windows do, nothing is kept.
+   * @param {string} database
+   * @param {string} name of the records
+   */
+  static async open(database, name) {
     try {
-      const request = indexedDB.open(NAME, 1);
-      request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: "id" });
-      return new Store(await done(request));
+      const request = indexedDB.open(database, 1);
+      request.onupgradeneeded = () => request.result.createObjectStore(name, { keyPath: "id" });
+      return new Store(await done(request), name);
     } catch {
-      return new Store(null);
+      return new Store(null, name);
     }
   }
 
@@ -35,25 +47,31 @@ export class Store {
 
   /** @param {IDBTransactionMode} mode */
   #store(mode) {
-    return this.database?.transaction(STORE, mode).objectStore(STORE);
+    return this.database?.transaction(this.name, mode).objectStore(this.name);
   }
 
-  /** @returns {Promise<Conversation[]>} */
+  /** @returns {Promise<T[]>} */
   async all() {
     const store = this.#store("readonly");
     return store ? done(store.getAll()) : [];
   }
 
-  /** @param {Conversation} conversation */
-  async put(conversation) {
+  /** @param {string} id @returns {Promise<T | undefined>} */
+  async get(id) {
+    const store = this.#store("readonly");
+    return store && done(store.get(id));
+  }
+
+  /** @param {T} record */
+  async put(record) {
     const store = this.#store("readwrite");
-    if (store) await done(store.put(conversation));
+    if (store) await written(store.put(record));
   }
 
   /** @param {string} id */
   async remove(id) {
     const store = this.#store("readwrite");
-    if (store) await done(store.delete(id));
+    if (store) await written(store.delete(id));
   }
 }
 

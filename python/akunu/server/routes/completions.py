@@ -56,7 +56,7 @@ async def fim_completions(request: Request) -> Response:
     asked, suffix, usage_follows = await read_body(request, fim_request)
 
     def begin(model: Model) -> AsyncTextStream:
-        asked.fill_in(model, suffix)
+        asked.fill_in(model, settings, suffix)
         return asked.generate(model, settings)
 
     def dialect(served: ServedModel) -> ChatAnswer:

@@ -53,18 +53,20 @@ def _answered(request: Request, wanted: LlamaAsked, prompt: str) -> Response:
     asked = wanted.asked
 
     def begin(model: Model) -> list[AsyncTextStream]:
+        settings = state_of(request).settings
         answer.tokenizer = model.tokenizer
         wanted.add_text_bias(model)
         begun = []
         for each in wanted.prompts:
             if wanted.suffix is None:
-                asked.arguments["prompt"] = wanted.ids(model, each)
+                room = asked.room(model, settings)
+                asked.arguments["prompt"] = wanted.ids(model, each, room)
             else:
                 asked.arguments["prompt"] = each
-                asked.fill_in(model, wanted.suffix, "input_suffix")
+                asked.fill_in(model, settings, wanted.suffix, "input_suffix")
             is_text = isinstance(each, str)
             answer.prompts.append(each if is_text else asked.arguments["prompt"])
-            begun.append(asked.generate(model, state_of(request).settings))
+            begun.append(asked.generate(model, settings))
         return begun
 
     def dialect(served: ServedModel) -> LlamaAnswer:
@@ -92,7 +94,7 @@ async def props(request: Request, model: str | None = None) -> Response:
             "chat_template": tokenizer.chat_template or "",
             "bos_token": names.get(tokenizer.bos_id, "") if tokenizer.bos_id is not None else "",
             "eos_token": names.get(tokenizer.eos_id, "") if tokenizer.eos_id is not None else "",
-            "modalities": {"vision": False, "audio": False},
+            "modalities": {"vision": loaded.reads_images, "audio": False},
             "build_info": f"akunu-{__version__}",
         }
     return JsonResponse(described)

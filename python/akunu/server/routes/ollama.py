@@ -77,9 +77,10 @@ async def _answered(request: Request, wanted: OllamaAsked, *, is_chat: bool) -> 
         if wanted.is_chat:
             return asked.chat(model, state.settings)
         if wanted.suffix is not None:
-            asked.fill_in(model, wanted.suffix)
+            asked.fill_in(model, state.settings, wanted.suffix)
         else:  # such a prompt is what a template has made
-            asked.arguments["prompt"] = ids_of(model, asked.arguments["prompt"])
+            room = asked.room(model, state.settings)
+            asked.arguments["prompt"] = ids_of(model, asked.arguments["prompt"], room)
         return asked.generate(model, state.settings)
 
     def dialect(served: ServedModel) -> OllamaAnswer:

@@ -39,7 +39,7 @@ _POLICY: Final = "; ".join(
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        "img-src 'self'",
+        "img-src 'self' blob:",  # those that somebody attached
         "font-src 'self'",
         "connect-src 'self'",
         "base-uri 'none'",

@@ -1,0 +1,174 @@
+#include "cuda/kernel_table_warpgroups.h"
+
+#include <optional>
+#include <vector>
+
+#include "core/error.h"
+#include "core/format.h"
+#include "core/kernel_params.h"
+#include "cuda/kernel_table.h"
+#include "metal/kernel_table.h"
+
+namespace akunu::cuda {
+namespace {
+
+using metal::divide_up;
+using metal::Grid;
+using metal::Launch;
+using metal::round_up;
+using metal::Scope;
+
+// kernels/warpgroup_tile.h
+constexpr uint32_t kWeightRows = 128, kProductRows = 128, kPaddedRows = 256;
+constexpr uint32_t kSlab = 64, kWindow = 256, kSumsRowBytes = 32;
+constexpr uint32_t kTileThreads = 384, kRoundThreads = 256, kSharedBytes = 231424;
+constexpr uint32_t kConstantBehind = 7, kBehindSplit = 1, kBehindHalves = 2;
+constexpr uint32_t kCapability = 90;
+constexpr std::string_view kArchitecture = "sm_90a";
+
+// Formats, of how many numbers a row is a multiple, of how many parts an input's number consists, and whether there
+// are tiles of 256 rows.
+struct Served {
+  Format format;
+  uint32_t multiple;
+  uint32_t parts = 1;
+  bool has_large = true;
+};
+constexpr Served kServed[] = {{Format::q4_0, 256}, {Format::q8_0, 256},
+                              {Format::q4_k, 256}, {Format::q6_k, 256, 1, false},
+                              {Format::f16, 64},   {Format::bf16, 64, 2}};
+
+// Multiprocessors of the GPUs that have these kernels, and what a tile of 256 input rows costs where one of 128 costs
+// 1.
+constexpr uint32_t kMultiprocessors = 132;
+constexpr double kLargeTile = 1.9;
+// From so many rows on tiles are large.
+constexpr uint32_t kManyRows = 4096;
+
+struct TileKernel {
+  std::string name;
+  uint32_t parts = 1;
+  bool has_large = false;
+};
+std::optional<TileKernel> function_for(const Launch& launch, uint32_t k) {
+  for (const Served& served : kServed) {
+    if (k == 0 || k % served.multiple != 0) continue;
+    const std::string format(format_info(served.format).name);
+    for (const std::string group : {"", "_group"})
+      if (launch.function == "gemm" + group + "_" + format)
+        return TileKernel{"warpgroup_matmul" + group + "_" + format, served.parts,
+                          served.has_large};
+  }
+  return std::nullopt;
+}
+
+uint32_t column_tiles(const KernelRequest& request, const Launch& launch) {
+  if (request.operation != Operation::matmul_group)
+    return divide_up(request.params.get<MatmulParams>().n, kWeightRows);
+  uint32_t tiles = 0;
+  for (const metal::FunctionConstant& constant : launch.constants)
+    if (constant.index == metal::kConstantMembers)
+      for (uint32_t m = 0; m < kMaxGroup; ++m)
+        if (constant.value >> m & 1u)
+          tiles += divide_up(request.params.get<MatmulGroupParams>().n[m], kWeightRows);
+  return tiles;
+}
+
+// Whether tiles of 256 rows take less time than twice as many of 128.
+bool is_large(uint32_t columns, uint32_t n_rows) {
+  if (n_rows > kManyRows) return true;
+  const auto turns = [&](uint32_t rows) {
+    return divide_up(columns * divide_up(n_rows, rows), kMultiprocessors);
+  };
+  return kLargeTile * turns(2 * kProductRows) < turns(kProductRows);
+}
+
+// One launch for each range of rows with tiles of one size.
+void add_launches(const Launch& launch, const TileKernel& function, uint32_t columns,
+                  uint32_t behind, std::vector<Launch>& launches) {
+  const auto is_large_for = [&](uint32_t n_rows) {
+    return function.has_large && is_large(columns, n_rows);
+  };
+  uint32_t first = 1;
+  while (first != 0) {
+    const bool large = is_large_for(first);
+    uint32_t last = round_up(first, kProductRows);
+    while (last <= kManyRows && is_large_for(last + 1) == large) last += kProductRows;
+    const uint32_t rows = large ? 2 * kProductRows : kProductRows;
+    Launch& own = launches.emplace_back(launch);
+    own.function = function.name + (large ? "_x2" : "_x1");
+    own.constants.push_back({kConstantBehind, behind, false});
+    own.grid = [=](const Scope& scope) {
+      return Grid{.threadgroups = {divide_up(scope.n_rows, rows), columns, 1},
+                  .threads = {kTileThreads, 1, 1},
+                  .threadgroup_bytes = {kSharedBytes}};
+    };
+    own.min_rows = first;
+    own.max_rows = last > kManyRows ? UINT32_MAX : last;
+    first = last > kManyRows ? 0 : last + 1;
+  }
+}
+
+}  // namespace
+
+bool prompts_on_warpgroups(uint32_t capability, std::string_view architectures) {
+  if (!is_chosen("AKUNU_CUDA_PROMPTS", "warpgroups")) return false;
+  if (capability != kCapability)
+    throw ArgumentError(
+        "AKUNU_CUDA_PROMPTS=warpgroups is for GPUs of compute capability 9.0 (H100, H200); this "
+        "one has " +
+        std::to_string(capability / 10) + "." + std::to_string(capability % 10));
+  if (architectures.find(kArchitecture) == std::string_view::npos)
+    throw ArgumentError(
+        "AKUNU_CUDA_PROMPTS=warpgroups needs kernels for sm_90a; those here are for " +
+        std::string(architectures));
+  return true;
+}
+
+OnWarpgroups put_on_warpgroups(const KernelRequest& request, uint32_t k, metal::Kernel& kernel) {
+  size_t n_replaced = 0;
+  OnWarpgroups found;
+  for (const Launch& launch : kernel.launches)
+    if (const std::optional<TileKernel> function = function_for(launch, k)) {
+      ++n_replaced;
+      found.rounds[function->parts - 1] = true;
+    }
+  found.is_any = n_replaced > 0;
+  found.is_all = n_replaced == kernel.launches.size();
+  if (!found.is_any) return found;
+  const auto behind = [&](uint32_t parts) {
+    return (found.is_all ? 0 : kBehindSplit) | (parts == 2 && found.rounds[0] ? kBehindHalves : 0);
+  };
+  std::vector<Launch> launches;
+  const std::string name =
+      request.operation == Operation::matmul_group ? "round_input_of_group_" : "round_input_";
+  for (const uint32_t parts : {1u, 2u})
+    if (found.rounds[parts - 1])
+      launches.push_back({.function = name + std::to_string(parts),
+                          .constants = {{kConstantBehind, behind(parts), false}},
+                          .grid = [](const Scope& scope) {
+                            return Grid{.threadgroups = {round_up(scope.n_rows, kPaddedRows), 1, 1},
+                                        .threads = {kRoundThreads, 1, 1},
+                                        .threadgroup_bytes = {
+                                            round_up(4 * kRoundThreads / metal::kSimdWidth, 16)}};
+                          }});
+  for (const Launch& launch : kernel.launches) {
+    if (const std::optional<TileKernel> function = function_for(launch, k))
+      add_launches(launch, *function, column_tiles(request, launch), behind(function->parts),
+                   launches);
+    else
+      launches.push_back(launch);
+  }
+  kernel.launches = std::move(launches);
+  return found;
+}
+
+uint64_t OnWarpgroups::workspace_bytes(uint32_t n_rows, uint32_t k) const {
+  const uint64_t slabs = uint64_t{divide_up(k, kSlab)} * 2 * kSlab;
+  uint64_t row = 0;
+  if (rounds[0]) row += slabs + divide_up(k, kWindow) * kSumsRowBytes + 4;
+  if (rounds[1]) row += 2 * slabs + 4;
+  return round_up(n_rows, kPaddedRows) * row;
+}
+
+}  // namespace akunu::cuda

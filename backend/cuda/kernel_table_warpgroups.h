@@ -1,0 +1,32 @@
+// Which matmuls of prompts run on wgmma (kernels/warpgroup_tile.h).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "metal/kernel.h"
+
+namespace akunu::cuda {
+
+// Reads the environment variable AKUNU_CUDA_PROMPTS: "warpgroups", or "plain", the default. Throws ArgumentError for
+// any other value, and for "warpgroups" on a GPU of another compute capability (90 for 9.0) than those kernels are for,
+// or where kernels of that architecture are not among `architectures`.
+bool prompts_on_warpgroups(uint32_t capability, std::string_view architectures);
+
+// Which launches of a kernel were replaced by ones on wgmma.
+struct OnWarpgroups {
+  bool is_any = false;
+  bool is_all = false;
+  std::array<bool, 2> rounds = {};  // the input is needed in f16; as pairs of bfloat16 numbers
+
+  // Bytes of the workspace for the rounded inputs of so many rows.
+  uint64_t workspace_bytes(uint32_t n_rows, uint32_t k) const;
+};
+// Replaces the launches of gemm and gemm_group whose shapes have a wgmma kernel, and adds launches before them that
+// round the input. The launches that stay find their split input at the beginning of the workspace, before the rounded
+// one.
+OnWarpgroups put_on_warpgroups(const KernelRequest& request, uint32_t k, metal::Kernel& kernel);
+
+}  // namespace akunu::cuda

@@ -1,0 +1,205 @@
+"""The matmul of prompts on warpgroups (backend/cuda/kernels/warpgroup_tile.h), emulated on the CPU.
+
+`warpgroup_words.h` is the emulation, and says what it shows. With a GPU, test_matmul.py runs the
+kernels themselves where `AKUNU_CUDA_PROMPTS=warpgroups` asks for them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import reference as ref
+
+HERE = Path(__file__).resolve().parent
+BACKEND = HERE.parents[1] / "backend"
+FORMATS = {"q4_0": 0, "q8_0": 1, "q4_k": 2, "f16": 3, "q6_k": 4, "bf16": 5}
+# Tiles of so many times 128 rows; rows, n, k: below, at and beside tiles of 128 weight rows and 128
+# or 256 input rows; k fills its rings of stages less than once, and several times.
+SHAPES = [
+    (2, 1, 1, 256), (1, 17, 130, 512), (2, 256, 128, 256), (1, 129, 64, 1280), (2, 300, 140, 1024),
+]  # fmt: skip
+
+
+class Problem(ctypes.Structure):
+    _fields_ = (
+        [
+            (name, ctypes.c_uint32)
+            for name in (
+                "format", "products", "seed", "n_rows", "n", "k", "first_row", "accumulates",
+            )
+        ]
+        + [(name, ctypes.c_void_p) for name in ("input", "weight", "bias", "out", "workspace")]
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory) -> ctypes.CDLL:
+    compiler = os.environ.get("CXX") or shutil.which("c++")
+    if not compiler:
+        pytest.skip("needs a C++ compiler")
+    built = tmp_path_factory.mktemp("warpgroups") / "driver.so"
+    subprocess.run(
+        [
+            compiler, "-std=c++20", "-O2", "-shared", "-fPIC", "-Wno-unknown-pragmas",
+            f"-I{BACKEND}", f"-I{HERE}", str(HERE / "warpgroup_driver.cpp"),
+            str(BACKEND / "metal" / "emulator" / "fibers.cpp"), "-o", str(built),
+        ],
+        check=True,
+    )  # fmt: skip
+    loaded = ctypes.CDLL(str(built))
+    loaded.workspace_bytes.restype = ctypes.c_uint64
+    return loaded
+
+
+def aligned(data: np.ndarray) -> np.ndarray:
+    """A copy whose bytes begin at a multiple of 16, as buffers of a GPU do."""
+    flat = np.empty(data.nbytes + 16, np.uint8)
+    begin = -flat.ctypes.data % 16
+    copy = flat[begin : begin + data.nbytes]
+    copy[:] = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+    return copy
+
+
+def multiply(
+    library, format_name, weight, x, *, products=1, seed=0, first_row=0, n_rows=None, bias=None,
+    out=None,
+):  # fmt: skip
+    """Rows of `out`; with `out` given, the products are added to it."""
+    n, k = weight.values.shape
+    rows = len(x) if n_rows is None else n_rows
+    accumulates = out is not None
+    out = np.full((len(x), n), np.nan, np.float32) if out is None else out.copy()
+    x = np.ascontiguousarray(x, np.float32)
+    own_weight = aligned(weight.data)
+    size = library.workspace_bytes(rows, k)
+    workspace = aligned(np.full(size, 0xFF, np.uint8))
+    bias = None if bias is None else np.ascontiguousarray(bias, np.float32)
+    problem = Problem(
+        FORMATS[format_name], products, seed, rows, n, k, first_row, accumulates, x.ctypes.data,
+        own_weight.ctypes.data, None if bias is None else bias.ctypes.data, out.ctypes.data,
+        workspace.ctypes.data,
+    )  # fmt: skip
+    message = ctypes.create_string_buffer(200)
+    failed = library.round_and_multiply(ctypes.byref(problem), message, 200)
+    assert not failed, message.value.decode()
+    return out
+
+
+def expected(weight, x):
+    """The product in float64, and how far off a result may be: docs/kernels.md."""
+    x = np.asarray(x, np.float32).astype(np.float64)
+    w = weight.values.astype(np.float64)
+    sums = (w.shape[1] / 8 + 8) * 2.0**-24 * (np.abs(x) @ np.abs(w).T)
+    return x @ w.T, ref.rounding_on_warpgroups(weight, x) + sums
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize(("products", "rows", "n", "k"), SHAPES)
+def test_agrees_with_float64(library, rng, format_name, products, rows, n, k):
+    weight = ref.random_weight(format_name, n, k, rng)
+    x = rng.standard_normal((rows, k))
+    x[rng.random((rows, k)) < 0.05] = 0
+    x[0] *= 1e-30  # rows of their own scale
+    x[rows // 2] *= 1e20
+    out = multiply(library, format_name, weight, x, products=products, seed=rows)
+    exact, bound = expected(weight, x)
+    assert np.isfinite(out).all()
+    assert (np.abs(out - exact) <= bound).all()
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_rows_have_the_same_bits_alone_and_together(library, rng, format_name):
+    """Whatever the tile, where in it a row lies, and in which order warps run."""
+    rows, n, k = 290, 70, 512
+    weight = ref.random_weight(format_name, n, k, rng)
+    x = rng.standard_normal((rows, k)).astype(np.float32)
+    together = multiply(library, format_name, weight, x, products=2, seed=1)
+    for products, first_row, n_rows in [(1, 0, 290), (2, 0, 1), (1, 77, 1), (2, 130, 160)]:
+        part = multiply(
+            library, format_name, weight, x, products=products, seed=first_row,
+            first_row=first_row, n_rows=n_rows,
+        )  # fmt: skip
+        rows_of_part = slice(first_row, first_row + n_rows)
+        np.testing.assert_array_equal(part[rows_of_part], together[rows_of_part])
+        assert np.isnan(np.delete(part, np.s_[rows_of_part], axis=0)).all()
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_bias_and_accumulation_are_additions_of_their_own(library, rng, format_name):
+    rows, n, k = 131, 139, 256
+    weight = ref.random_weight(format_name, n, k, rng)
+    x = rng.standard_normal((rows, k)).astype(np.float32)
+    bias = rng.standard_normal(n).astype(np.float32)
+    data = rng.standard_normal((rows, n)).astype(np.float32)
+    product = multiply(library, format_name, weight, x)
+    with_bias = multiply(library, format_name, weight, x, bias=bias)
+    np.testing.assert_array_equal(with_bias, product + bias)
+    added = multiply(library, format_name, weight, x, out=data)
+    np.testing.assert_array_equal(added, data + product)
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_inputs_at_both_ends_of_float32(library, rng, format_name):
+    """Rows whose largest number is subnormal, the largest of all, zero; one far below another."""
+    n, k = 40, 256
+    weight = ref.random_weight(format_name, n, k, rng)
+    x = rng.standard_normal((6, k))
+    x[0] *= 2.0**-140
+    x[1] *= 2.0**124 / np.abs(x[1]).max()
+    x[2] = 0
+    x[3, 1::2] *= 2.0**-30
+    x[4] = 0
+    x[4, 17] = 1.9999 * 2.0**100
+    x[5] = np.where(x[5] > 0, 2.0**14 * (2 - 2.0**-12), 2.0**-11)  # rounds up to the next power
+    out = multiply(library, format_name, weight, x)
+    exact, bound = expected(weight, x)
+    assert (np.abs(out - exact) <= bound + (k + 1) * 2.0**-149).all()
+    assert (out[2] == 0).all()
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_not_a_number_stays_in_its_row(library, rng, format_name, bad):
+    n, k = 24, 256
+    weight = ref.random_weight(format_name, n, k, rng)
+    x = rng.standard_normal((9, k)).astype(np.float32)
+    clean = multiply(library, format_name, weight, x)
+    x[4, 200] = bad
+    out = multiply(library, format_name, weight, x)
+    assert not np.isfinite(out[4]).any()
+    others = np.arange(9) != 4
+    np.testing.assert_array_equal(out[others], clean[others])
+
+
+@pytest.mark.parametrize("format_name", [name for name in FORMATS if name not in ref.FLOAT_FORMATS])
+def test_the_largest_codes_and_scales(library, rng, format_name):
+    n, k = 16, 512
+    made = ref.FORMATS[format_name]
+    signs = rng.choice([-1.0, 1.0], (n, k))
+    groups = signs[:, :: made.group]
+    halves = 65504.0 * signs[:, :: made.block]
+    weight = ref.block_weight(
+        ref.make_blocks(
+            format_name,
+            np.where(signs > 0, made.levels - 1, 0),
+            halves,
+            scale=np.where(groups > 0, *made.scales[::-1]),
+            m=-halves,
+            minimum=np.where(groups > 0, *made.minima),
+        )
+    )
+    x = rng.choice([-2.0, 2.0], (5, k))
+    x[0] = 2.0
+    out = multiply(library, format_name, weight, x)
+    exact = x @ weight.values.astype(np.float64).T
+    # The inputs are halves as they are: only sums round, codes and minima apart (and codes of q6_k
+    # times their scales).
+    rounding = (k / 8 + 8) * 2.0**-24 + (2.0**-11 if format_name == "q6_k" else 0)
+    parts = np.abs(x) @ np.abs(weight.values.astype(np.float64)).T * (3 if made.minimum_sign else 1)
+    assert (np.abs(out - exact) <= rounding * parts).all()

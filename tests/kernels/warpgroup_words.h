@@ -1,0 +1,461 @@
+// Emulates on the CPU the functions of backend/cuda/kernels/warpgroup.h and language.h that warpgroup_tile.h uses. Written
+// from the PTX ISA (9.7.14 and 9.7.15 of version 8.x: mbarrier, cp.async.bulk, wgmma with its register fragments,
+// matrix descriptors and swizzles), not from the kernels.
+//
+// The threads of a block are fibers. A seed decides which runs next whenever one waits. What is asynchronous on the
+// hardware happens here as late as it may, or at a random time:
+// - a wgmma reads shared memory and writes its accumulators when the thread waits for it; until then they are NaN;
+// - a bulk copy happens at a random time before its mbarrier's phase ends.
+// Misuse ends the run with a message: a misaligned operand, an instruction that not all lanes of a warp or warpgroup
+// execute, a barrier at which too many arrive, a deadlock, a wgmma without a fence before it.
+//
+// It cannot show the memory order between proxies, speed, or how tensor cores round (here the 16 products and the
+// accumulator are added exactly, and rounded once).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "metal/emulator/fibers.h"
+
+namespace gpu {
+
+using uchar = uint8_t;
+using ushort = uint16_t;
+using uint = uint32_t;
+using ulong = uint64_t;
+
+constexpr uint kWarp = 32, kWarpgroup = 128;
+constexpr bool kHasWarpgroups = true;
+constexpr uint kDynamicMemory = 231424;
+
+struct Misuse : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// --- A block -----------------------------------------------------------------------------------------
+
+// A thread's part of one wgmma: its registers of A, and B's descriptor.
+struct Product {
+  float* sums;
+  uint a[4];
+  ulong inputs;
+  bool adds;
+  float (*value)(uint bits);  // of its operands' type
+};
+struct Thread {
+  akunu::metal::emulator::Fiber fiber;
+  bool is_done = false;
+  bool is_fenced = false;
+  uint64_t n_met = 0;              // barriers of its warp and of its block that it has reached
+  std::vector<Product> products;   // all so far
+  size_t n_ended = 0, n_seen = 0;  // of those: in committed groups, and waited for
+  std::vector<float> shadow;       // the sums of what is under way
+};
+struct Meeting {
+  uint64_t n_arrived = 0;
+  uint values[2][kWarp];
+};
+struct Copy {
+  void* to;
+  const void* from;
+  uint n_bytes;
+  ulong* barrier;
+};
+struct Barrier {
+  int expected, pending, bytes;
+  uint phase;
+};
+
+class Block {
+ public:
+  Block(uint n_threads, uint seed, uint shared_offset)
+      : threads(n_threads), warps(n_threads / kWarp), random(seed), shared(kShared + 1024) {
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(shared.data());
+    base = shared.data() + (1024 - begin % 1024) % 1024;
+    std::fill(shared.begin(), shared.end(), uchar(0xff));  // NaN
+    memory = base + shared_offset;
+  }
+  void run(const std::function<void(uint)>& body);
+  void yield() {
+    akunu::metal::emulator::switch_fiber(threads[current].fiber, scheduler);
+    if (!failure.empty()) throw Misuse(failure);
+  }
+  template <class Condition>
+  void wait(const Condition& condition) {
+    // Others may come first even where there is nothing to wait for.
+    if (random() % 4 == 0) {
+      ++progress;
+      yield();
+    }
+    while (!condition()) yield();
+    ++progress;
+  }
+  Barrier& barrier(ulong* at) {
+    const uint place = address(at);
+    if (place % 8 != 0) throw Misuse("a barrier off its alignment");
+    for (auto& [own, state] : barriers)
+      if (own == place) return state;
+    throw Misuse("a barrier that was not begun");
+  }
+  void end_phase(Barrier& own) {
+    ++progress;
+    if (own.pending < 0) throw Misuse("more threads arrive at a barrier than it counts");
+    if (own.pending > 0 || own.bytes != 0) return;
+    own.phase ^= 1;
+    own.pending = own.expected;
+  }
+  uint address(const void* at) const {
+    const uchar* place = static_cast<const uchar*>(at);
+    if (place < base || place >= base + kShared) throw Misuse("an address that is not shared");
+    return uint(place - base);
+  }
+  void copy_some() {
+    while (!copies.empty() && random() % 3 == 0) copy_one();
+  }
+  void copy_one() {
+    const size_t which = random() % copies.size();
+    const Copy copy = copies[which];
+    copies.erase(copies.begin() + long(which));
+    std::memcpy(copy.to, copy.from, copy.n_bytes);
+    Barrier& own = barrier(copy.barrier);
+    own.bytes -= int(copy.n_bytes);
+    end_phase(own);
+  }
+
+  static constexpr size_t kShared = 232448;
+  std::vector<Thread> threads;
+  std::vector<Meeting> warps;
+  uint64_t n_met = 0;
+  std::vector<std::pair<uint, Barrier>> barriers;
+  std::vector<Copy> copies;
+  std::mt19937 random;
+  std::vector<uchar> shared;
+  uchar* base;
+  uchar* memory;
+  uint current = 0;
+  uint64_t progress = 0;
+  std::string failure;
+  akunu::metal::emulator::Fiber scheduler;
+  const std::function<void(uint)>* body = nullptr;
+};
+
+inline Block* the_block = nullptr;
+inline Thread& this_thread() { return the_block->threads[the_block->current]; }
+
+inline void enter_thread() {
+  akunu::metal::emulator::begin_fiber(the_block->scheduler);
+  try {
+    (*the_block->body)(the_block->current);
+  } catch (const Misuse& misuse) {
+    if (the_block->failure.empty()) the_block->failure = misuse.what();
+  }
+  this_thread().is_done = true;
+  ++the_block->progress;
+  akunu::metal::emulator::switch_fiber(this_thread().fiber, the_block->scheduler, true);
+}
+
+inline void Block::run(const std::function<void(uint)>& own_body) {
+  static akunu::metal::emulator::StackPool stacks(1024, 0);
+  stacks.reset();
+  stacks.reserve(uint(threads.size()));
+  the_block = this;
+  body = &own_body;
+  for (Thread& thread : threads)
+    akunu::metal::emulator::prepare(thread.fiber, stacks.take(), enter_thread);
+  std::vector<uint> order(threads.size());
+  for (uint i = 0; i < order.size(); ++i) order[i] = i;
+  for (bool is_any = true; is_any;) {
+    const uint64_t before = progress;
+    // Warps in any order, at times their lanes too.
+    if (random() % 4 == 0) {
+      std::shuffle(order.begin(), order.end(), random);
+    } else {
+      std::vector<uint> of_warps(warps.size());
+      for (uint i = 0; i < of_warps.size(); ++i) of_warps[i] = i;
+      std::shuffle(of_warps.begin(), of_warps.end(), random);
+      for (uint i = 0; i < order.size(); ++i) order[i] = of_warps[i / kWarp] * kWarp + i % kWarp;
+    }
+    is_any = false;
+    for (const uint i : order) {
+      if (threads[i].is_done) continue;
+      is_any = true;
+      current = i;
+      akunu::metal::emulator::switch_fiber(scheduler, threads[i].fiber);
+      if (failure.empty() && i % kWarp == 0) copy_some();
+    }
+    if (progress == before && is_any && failure.empty()) {
+      if (copies.empty())
+        failure = "threads wait for ever";
+      else
+        copy_one();
+    }
+  }
+  if (failure.empty() && !copies.empty()) failure = "a copy that nobody waited for";
+  if (!failure.empty()) throw Misuse(failure);
+}
+
+// --- language.h ----------------------------------------------------------------------------------------
+
+#define AKUNU_DEVICE inline
+
+struct uint4 {
+  uint x, y, z, w;
+  uint4(uint a, uint b, uint c, uint d) : x(a), y(b), z(c), w(d) {}
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+template <class To, class From>
+To as_type(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof(To));
+  return to;
+}
+inline float fabs(float x) { return std::fabs(x); }
+inline float fma(float a, float b, float c) { return std::fma(a, b, c); }
+template <class T>
+T min(T a, T b) {
+  return b < a ? b : a;
+}
+template <class T>
+T max(T a, T b) {
+  return a < b ? b : a;
+}
+
+enum class mem_flags : uint { mem_none = 0 };
+// All lanes of a warp come; each gets the value of lane `from`.
+inline uint meet_warp(uint value, uint from) {
+  Block& block = *the_block;
+  Thread& own = this_thread();
+  Meeting& meeting = block.warps[block.current / kWarp];
+  const uint64_t round = meeting.n_arrived / kWarp;
+  if (own.n_met > round) throw Misuse("a lane comes twice");
+  meeting.values[round % 2][block.current % kWarp] = value;
+  own.n_met = round + 1;
+  ++meeting.n_arrived;
+  block.wait([&] { return meeting.n_arrived >= (round + 1) * kWarp; });
+  return meeting.values[round % 2][from];
+}
+inline void simdgroup_barrier(mem_flags) { meet_warp(0, 0); }
+inline float simd_shuffle_xor(float value, uint mask) {
+  return as_type<float>(meet_warp(as_type<uint>(value), the_block->current % kWarp ^ mask));
+}
+inline void meet_block() {
+  Block& block = *the_block;
+  const uint64_t round = block.n_met / block.threads.size();
+  ++block.n_met;
+  block.wait([&] { return block.n_met >= (round + 1) * block.threads.size(); });
+}
+
+// --- warpgroup.h ---------------------------------------------------------------------------------------
+
+inline float half_value(uint bits) {
+  const uint sign = bits >> 15 & 1, exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  float value = exponent == 31  ? (mantissa ? NAN : INFINITY)
+                : exponent == 0 ? std::ldexp(float(mantissa), -24)
+                                : std::ldexp(float(1024 + mantissa), int(exponent) - 25);
+  return sign ? -value : value;
+}
+// Of a number that is exact in a double, to nearest even.
+inline uint half_bits(double value) {
+  const uint sign = std::signbit(value) ? 0x8000u : 0;
+  const double size = std::fabs(value);
+  if (std::isnan(value)) return 0x7fff;
+  if (size >= 65520.0) return sign | 0x7c00;
+  if (size < std::ldexp(1.0, -14)) return sign | uint(std::nearbyint(std::ldexp(size, 24)));
+  int exponent = 0;
+  std::frexp(size, &exponent);  // size in [2^(exponent - 1), 2^exponent)
+  const uint mantissa = uint(std::nearbyint(std::ldexp(size, 11 - exponent)));  // 1024 to 2048
+  return sign | ((uint(exponent + 13) << 10) + mantissa);
+}
+template <class Operation>
+uint of_halves(const Operation& operation) {
+  uint both = 0;
+  for (uint shift = 0; shift < 32; shift += 16) both |= half_bits(operation(shift)) << shift;
+  return both;
+}
+inline double half_of(uint both, uint shift) { return half_value(both >> shift & 0xffffu); }
+inline uint add_halves(uint a, uint b) {
+  return of_halves([&](uint s) { return half_of(a, s) + half_of(b, s); });
+}
+inline uint multiply_halves(uint a, uint b) {
+  return of_halves([&](uint s) { return half_of(a, s) * half_of(b, s); });
+}
+inline uint fma_halves(uint a, uint b, uint c) {
+  return of_halves([&](uint s) { return half_of(a, s) * half_of(b, s) + half_of(c, s); });
+}
+inline uint pack_halves(float first, float second) {
+  return half_bits(first) | half_bits(second) << 16;
+}
+inline uint bfloat16_bits(float value) {
+  const uint bits = as_type<uint>(value);
+  if (std::isnan(value)) return 0x7fff;
+  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+inline uint pack_bfloat16(float first, float second) {
+  return bfloat16_bits(first) | bfloat16_bits(second) << 16;
+}
+inline float low_half(uint both) { return half_value(both & 0xffffu); }
+inline float high_half(uint both) { return half_value(both >> 16); }
+inline uint put_bits(uint word, uint mask, uint bits) { return (word & mask) | bits; }
+inline uint choose_bytes(uint low, uint high, uint which) {
+  const ulong all = ulong(high) << 32 | low;
+  uint chosen = 0;
+  for (uint i = 0; i < 4; ++i) {
+    const uint selector = which >> (4 * i) & 15;
+    if (selector > 7) throw Misuse("choose_bytes with a sign");
+    chosen |= uint(all >> (8 * selector) & 255) << (8 * i);
+  }
+  return chosen;
+}
+
+inline uint shared_address(const void* at) { return the_block->address(at); }
+inline void begin_barrier(ulong* at, uint n_threads) {
+  the_block->barriers.push_back(
+      {shared_address(at), Barrier{int(n_threads), int(n_threads), 0, 0}});
+}
+inline void barriers_ready() { meet_block(); }
+inline void arrive(ulong* at) {
+  Barrier& own = the_block->barrier(at);
+  --own.pending;
+  the_block->end_phase(own);
+}
+inline void arrive_expecting(ulong* at, uint n_bytes) {
+  Barrier& own = the_block->barrier(at);
+  own.bytes += int(n_bytes);
+  arrive(at);
+}
+inline void wait_for_phase(ulong* at, uint parity) {
+  const Barrier& own = the_block->barrier(at);
+  if (parity > 1) throw Misuse("a parity that is none");
+  the_block->wait([&] { return own.phase != parity; });
+}
+inline void copy_bytes(void* to, const void* from, uint n_bytes, ulong* barrier) {
+  const uint place = shared_address(to);
+  if (place % 16 != 0 || reinterpret_cast<uintptr_t>(from) % 16 != 0 || n_bytes % 16 != 0)
+    throw Misuse("a bulk copy off its alignment");
+  if (n_bytes == 0 || place + n_bytes > Block::kShared) throw Misuse("a bulk copy past the end");
+  the_block->copies.push_back({to, from, n_bytes, barrier});
+}
+inline void stores_before_copies() {}
+inline float load_number(const float* at) { return *at; }
+inline void store_number(float* at, float value) { *at = value; }
+inline float max_of_threadgroup(float value, float*, uint, uint) {
+  static float largest;
+  meet_block();
+  largest = 0.0f;
+  meet_block();
+  largest = max(largest, value);
+  meet_block();
+  return largest;
+}
+template <uint>
+void take_registers() {}
+template <uint>
+void leave_registers() {}
+
+// A matrix descriptor: bits 0-13 address / 16, 16-29 leading and 32-45 stride offset / 16, 49-51 base offset,
+// 62-63 swizzle: 1 of 128 bytes, 3 of 32.
+inline ulong descriptor(const void* at, uint stride, uint swizzle) {
+  return ulong((shared_address(at) & 0x3ffff) >> 4) | ulong(1) << 16 | ulong(stride / 16) << 32 |
+         ulong(swizzle) << 62;
+}
+inline ulong inputs_at(const void* at) { return descriptor(at, 1024, 1); }
+inline ulong short_inputs_at(const void* at) { return descriptor(at, 256, 3); }
+inline ulong further(ulong inputs, uint n_bytes) {
+  if (n_bytes % 16 != 0) throw Misuse("a descriptor off its alignment");
+  return inputs + n_bytes / 16;
+}
+
+// Number (n, k) of the second operand, K-major, 16 numbers of k: a row's two core matrices of 8 x 16 bytes lie 16
+// bytes apart within the swizzled row, groups of eight rows a stride apart. The swizzle exchanges bits of the
+// address: of 128 bytes, bits 4-6 become themselves exclusive or bits 7-9; of 32 bytes, bit 4 exclusive or bit 7.
+inline float second_operand(const Product& product, uint n, uint k) {
+  const ulong inputs = product.inputs;
+  const uint begin = uint(inputs & 0x3fff) << 4, stride = uint(inputs >> 32 & 0x3fff) << 4;
+  const uint swizzle = uint(inputs >> 62);
+  if ((inputs >> 49 & 7) != 0) throw Misuse("a base offset");
+  const uint row_bytes = swizzle == 1 ? 128 : swizzle == 3 ? 32 : 0;
+  if (row_bytes == 0 || stride != 8 * row_bytes) throw Misuse("a layout that is not emulated");
+  uint at = begin + n / 8 * stride + n % 8 * row_bytes + 2 * k;
+  at ^= swizzle == 1 ? (at >> 7 & 7) << 4 : (at >> 7 & 1) << 4;
+  if (at + 2 > Block::kShared) throw Misuse("a product past the end of shared memory");
+  ushort bits;
+  std::memcpy(&bits, the_block->base + at, 2);
+  return product.value(bits);
+}
+
+inline void settle(uint (&)[4]) {}
+inline void begin_products() { this_thread().is_fenced = true; }
+inline void add_product(float (&sums)[64], const uint (&a)[4], ulong inputs, uint adds,
+                        float (*value)(uint) = half_value) {
+  Thread& own = this_thread();
+  if (!own.is_fenced) throw Misuse("a product without a fence before it");
+  if (own.n_seen == own.products.size())
+    own.shadow.assign(sums, sums + 64);
+  else if (own.products.back().sums != sums)
+    throw Misuse("products with two sets of sums under way, which is not emulated");
+  own.products.push_back({sums, {a[0], a[1], a[2], a[3]}, inputs, adds != 0, value});
+  std::fill(sums, sums + 64, NAN);
+}
+inline float bfloat16_value(uint bits) { return as_type<float>(bits << 16); }
+inline void add_product_bfloat16(float (&sums)[64], const uint (&a)[4], ulong inputs, uint adds) {
+  add_product(sums, a, inputs, adds, bfloat16_value);
+}
+inline void end_products() { this_thread().n_ended = this_thread().products.size(); }
+inline void wait_for_products(float (&sums)[64]) {
+  Block& block = *the_block;
+  Thread& own = this_thread();
+  own.is_fenced = false;
+  if (own.n_ended != own.products.size()) throw Misuse("a wait for a group that was not ended");
+  const uint first = block.current / kWarpgroup * kWarpgroup;
+  block.wait([&] {
+    for (uint i = first; i < first + kWarpgroup; ++i)
+      if (block.threads[i].products.size() < own.n_ended) return false;
+    return true;
+  });
+  const uint t = block.current % 4;
+  for (; own.n_seen < own.n_ended; ++own.n_seen) {
+    const Product& product = own.products[own.n_seen];
+    if (product.sums != sums) throw Misuse("a wait for other sums");
+    // The first operand's rows g and g + 8, from the four lanes that have them.
+    double rows[2][16];
+    for (uint other = 0; other < 4; ++other) {
+      const Product& part = block.threads[block.current - t + other].products[own.n_seen];
+      for (uint i = 0; i < 4; ++i)
+        for (uint j = 0; j < 2; ++j)
+          rows[i % 2][i / 2 * 8 + 2 * other + j] = product.value(part.a[i] >> (16 * j) & 0xffffu);
+    }
+    for (uint i = first; i < first + kWarpgroup; ++i) {
+      const Product& part = block.threads[i].products[own.n_seen];
+      if (part.inputs != product.inputs || part.adds != product.adds || part.value != product.value)
+        throw Misuse("threads of a warpgroup disagree");
+    }
+    for (uint n = 0; n < 128; n += 8)
+      for (uint j = 0; j < 2; ++j) {
+        double sum[2] = {0.0, 0.0};
+        for (uint k = 0; k < 16; ++k) {
+          const double x = second_operand(product, n + 2 * t + j, k);
+          sum[0] += rows[0][k] * x;
+          sum[1] += rows[1][k] * x;
+        }
+        for (uint part = 0; part < 2; ++part) {
+          float& to = own.shadow[n / 2 + 2 * part + j];
+          to = float(sum[part] + (product.adds ? double(to) : 0.0));
+        }
+      }
+  }
+  std::copy(own.shadow.begin(), own.shadow.end(), sums);
+  meet_warp(0, 0);  // .sync.aligned: the lanes of a warp go on together
+}
+
+}  // namespace gpu
