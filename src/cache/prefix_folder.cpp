@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -97,7 +98,7 @@ uint64_t add_to_sum(uint64_t sum, std::span<const std::byte> bytes) {
     for (size_t lane = 0; lane < kLanes; ++lane) mix(lane, words[lane]);
   }
   words = {};
-  std::memcpy(words.data(), bytes.data() + i, bytes.size() - i);
+  std::ranges::copy(bytes.subspan(i), std::as_writable_bytes(std::span(words)).begin());
   for (size_t lane = 0; lane < kLanes; ++lane) mix(lane, words[lane]);
   for (const uint64_t lane : lanes) {
     sum = (sum ^ lane) * kOdd;

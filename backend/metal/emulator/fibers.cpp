@@ -32,7 +32,13 @@ StackPool::StackPool(uint32_t n_stacks, size_t extra_bytes)
   free_.reserve(n_stacks);
 }
 
-StackPool::~StackPool() { munmap(memory_, size_); }
+StackPool::~StackPool() {
+#ifdef AKUNU_FIBERS_ADDRESS_SANITIZER
+  // Fibers that are not run to their end leave their frames marked. Memory that is mapped here next has none.
+  __asan_unpoison_memory_region(memory_, size_);
+#endif
+  munmap(memory_, size_);
+}
 
 void StackPool::reserve(uint32_t n_stacks) {
   for (; n_guarded_ < n_stacks; ++n_guarded_) {
