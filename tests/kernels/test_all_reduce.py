@@ -5,9 +5,15 @@ How the ranks run together is tests/unit/device_group.cpp and tests/models/test_
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
 import numpy as np
 import pytest
-from harness import On, assert_same_bits, pack_params, plain_step, poisoned, run
+from harness import On, Target, assert_same_bits, pack_params, plain_step, poisoned, run
+
+from akunu.errors import DeviceError
 
 # core/kernel_params.h
 SLOTS, BLOCKS, UNITS, THREADS = 2, 256, 8, 256
@@ -74,3 +80,30 @@ def test_the_sum_and_what_the_others_are_told(target, rng, rank, n_ranks, n, row
         numbers = np.stack([told["first"], told["second"]], 1).reshape(rows, n)
         assert_same_bits(numbers, parts[rank])
         assert not each.words[(count + 1) % SLOTS]["count"].any()
+
+
+def wait_for_a_lost_rank(target: Target) -> tuple[str, float]:
+    """What a GPU says whose other rank never writes, and after how many seconds."""
+    exchanges = [Exchange(2) for _ in range(2)]
+    operands = [
+        np.ones((1, 64), np.float32),
+        poisoned((1, 64)),
+        *(each.bytes for each in exchanges),
+    ]
+    begin = time.monotonic()
+    try:
+        run("all_reduce", operands, pack_params("all_reduce", 64, 0, 2), plain_step(1), On(target))
+    except DeviceError as error:
+        return str(error), time.monotonic() - begin
+    return "", time.monotonic() - begin
+
+
+@pytest.mark.slow
+def test_a_lost_rank_is_an_error_and_no_hang(gpu_target):
+    if gpu_target is None or gpu_target.device != "cuda":
+        pytest.skip("other GPUs have no ranks")
+    # A process of its own: the context of the GPU is gone afterwards.
+    with ProcessPoolExecutor(1, get_context("spawn")) as processes:
+        said, seconds = processes.submit(wait_for_a_lost_rank, gpu_target).result()
+    assert "GPU" in said
+    assert 9 < seconds < 60
