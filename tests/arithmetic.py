@@ -1,4 +1,4 @@
-"""Where prompt rows are computed as generated ones are."""
+"""Where prompt rows are computed as generated ones are, and where not."""
 
 from __future__ import annotations
 
@@ -19,3 +19,10 @@ def is_one_arithmetic(weight_format: str, level: str = "", kv_type: str = "f32")
     halves_in_codes = _core.activation_kind("cpu", "f16", "many", level) == "q16_32"
     attends_in_codes = halves_in_codes and kv_type == "f16" and weight_format != "f32"
     return kinds[0] == kinds[1] and not attends_in_codes
+
+
+def prompts_on_warpgroups(device: str) -> bool:
+    """Whether a device rounds the inputs of a prompt's matmuls to halves (docs/cuda.md)."""
+    if device != "cuda":
+        return False
+    return any("warpgroups" in d["reason"] for d in _core.devices() if d["backend"] == "cuda")

@@ -250,8 +250,8 @@ void launch(RoundedInput<B::Weights::kParts> input, const uchar* weight, float* 
   kernel<<<grid, 384, kSharedBytes>>>(input, weight, out, n, accumulate);
 }
 uint padded(uint n_rows) { return (n_rows + kPaddedRows - 1) / kPaddedRows * kPaddedRows; }
-size_t input_bytes(uint n_rows, uint k) {
-  return size_t(padded(n_rows)) * ((k + kSlab - 1) / kSlab * kSlabRowBytes +
+size_t input_bytes(uint n_rows, uint k, uint parts) {
+  return size_t(padded(n_rows)) * ((k + kSlab - 1) / kSlab * kSlabRowBytes * parts +
                                    (k + kWindow - 1) / kWindow * kSumsRowBytes + 4);
 }
 std::vector<float> random_rows(size_t count, std::mt19937& random) {
@@ -266,12 +266,12 @@ bool check(uint n_rows, uint n, uint k, int n_runs) {
   std::mt19937 random(n_rows + n + k);
   const std::vector<uchar> weights = random_weights<B>(n, k, random);
   const std::vector<float> x = random_rows(size_t(n_rows) * k, random);
-  Memory<uchar> weight(weights.size());
+  Memory<uchar> weight(weights.size() + 32);  // whole pieces of 16 bytes are copied
   Memory<float> input(x.size()), out(size_t(n_rows) * n);
   weight.put(weights);
   input.put(x);
   const auto run = [&](uint products, uint first, uint rows) {
-    Memory<uchar> workspace(input_bytes(rows, k));
+    Memory<uchar> workspace(input_bytes(rows, k, B::Weights::kParts));
     const RoundedInput<B::Weights::kParts> rounded{workspace.at, rows, k};
     must(cudaMemset(out.at, 0xff, out.count * sizeof(float)), "cudaMemset");
     round_rows<<<padded(rows), 256>>>(input.at + size_t(first) * k, rounded);
@@ -328,7 +328,7 @@ float time_of(uint n_rows, uint n, uint k, bool accumulate) {
   const size_t bytes = size_t(n) * k / B::kWeights * B::kBytes;
   const int sets = int((size_t(240) << 20) / bytes) + 1;
   const std::vector<uchar> weights = random_weights<B>(n, k, random);
-  Memory<uchar> weight(bytes * sets), workspace(input_bytes(n_rows, k));
+  Memory<uchar> weight(bytes * sets + 32), workspace(input_bytes(n_rows, k, B::Weights::kParts));
   for (int i = 0; i < sets; ++i)
     must(cudaMemcpy(weight.at + i * bytes, weights.data(), bytes, cudaMemcpyHostToDevice),
          "a copy");
@@ -379,7 +379,7 @@ void time_rounding() {
     const uint rows = 2048;
     Memory<float> input(size_t(rows) * k);
     input.put(random_rows(input.count, random));
-    Memory<uchar> workspace(input_bytes(rows, k));
+    Memory<uchar> workspace(input_bytes(rows, k, 1));
     const RoundedInput<1> rounded{workspace.at, rows, k};
     const float ms = Events().best(5, [&] {
       for (int i = 0; i < 20; ++i) round_rows<<<padded(rows), 256>>>(input.at, rounded);

@@ -66,7 +66,8 @@ class CudaDevice final : public Device {
     chip_.level = kLevel;
     chip_.reason = "compute capability " + std::to_string(gpu.capability() / 10) + "." +
                    std::to_string(gpu.capability() % 10) + ", kernels for " +
-                   std::string(kernel_architectures());
+                   std::string(kernel_architectures()) +
+                   (choice_.prompts_on_warpgroups ? ", prompts on warpgroups" : "");
   }
 
   // In a child after a fork nothing of it can be given back: the driver's part of it is not there.

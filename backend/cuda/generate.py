@@ -51,12 +51,19 @@ STAGED = "staged_"
 STAGED_BUILT_INS = {"threadgroup_position_in_grid": "uint3(group, blockIdx.y, blockIdx.z)"}
 STAGED_BOUNDS = "__launch_bounds__(256, 2) "
 
+# Files of kernels for several rows that another launch staged (kernels/staged_rows.h): the input is
+# in the command's workspace.
+TAKES_STAGED_ROWS = "staged_rows_"
+STAGED_ROWS_BOUNDS = "__launch_bounds__(128, 3) "
+STAGED_ROWS_ELSEWHERE = {(name, 0): 24 for name in ("matvec", "matvec_group", "matvec_gated")}
+
 # Slots whose bytes the launch itself holds: a kernel need not go to memory for them.
 BY_VALUE = {23: "arguments.pass", 25: "arguments.params"}
 
 # What is written for NVIDIA alone, and what stands in its place: nothing where language.h has it.
 REPLACED = {
     "bytes_less": "",
+    "input_rows": '\n#include "cuda/kernels/input_rows.h"\n',
     "inputs_ready": "",
     "load_words": "",
     "multiply_matrices": "",
@@ -169,7 +176,9 @@ def translated(program: Program) -> str:
     return emulated.edited(program.text, edits)
 
 
-def entry(function: HostFunction, waits_itself: bool, stages: bool) -> str:
+def entry(
+    function: HostFunction, waits_itself: bool, stages: bool, elsewhere: dict[tuple[str, int], int]
+) -> str:
     """The __global__ function of one that the host names."""
     name = function.expression.partition("<")[0].strip()
     built_ins = dict(BUILT_INS)
@@ -185,10 +194,12 @@ def entry(function: HostFunction, waits_itself: bool, stages: bool) -> str:
         if parameter.kind == "threadgroup":
             at = f"akunu_shared + arguments.shared_offset[{parameter.index}]"
         else:
-            slot = ELSEWHERE.get((name, parameter.index), parameter.index)
+            slot = elsewhere.get((name, parameter.index), parameter.index)
             at = BY_VALUE.get(slot, f"arguments.slots[{slot}]")
         arguments.append(f"{'deref' if parameter.is_reference else 'any'}({at})")
     bounds = STAGED_BOUNDS if stages else LAUNCH_BOUNDS.get(name, "")
+    if (name, 0) in elsewhere and elsewhere is STAGED_ROWS_ELSEWHERE:
+        bounds = STAGED_ROWS_BOUNDS
     lines = [
         f'extern "C" __global__ void {bounds}akunu_{function.host_name}('
         "const __grid_constant__ AkunuArguments arguments) {",
@@ -242,6 +253,10 @@ __device__ inline bool& is_staged() {
   return of_warps[threadIdx.x / 32];
 }
 
+// Floats of a staged input row (kernels/multiply_rows.h): for each unit of 32 its numbers, and two
+// terms of each of its two runs.
+__device__ inline uint staged_floats(uint k) { return k / 32 * 36; }
+
 // An operand is what the kernel says that it is.
 struct Any {
   const void* at;
@@ -263,17 +278,24 @@ def write_cuda(program: Program, source: Path) -> str:
     for function in program.functions:
         if function.declaration.namespace:
             raise msl.error(function.declaration.tokens[0], "a kernel is in no namespace")
-    stages = source.stem.startswith(STAGED)
+    takes_staged_rows = source.stem.startswith(TAKES_STAGED_ROWS)
+    stages = source.stem.startswith(STAGED) and not takes_staged_rows
+    elsewhere = STAGED_ROWS_ELSEWHERE if takes_staged_rows else ELSEWHERE
     entries = [
         entry(
-            function, "inputs_ready" in programs.reachable(program.declarations, function), stages
+            function,
+            "inputs_ready" in programs.reachable(program.declarations, function),
+            stages,
+            elsewhere,
         )
         for function in program.functions
     ]
     return (
         f"// Made by generate.py of {source.name}. Do not edit.\n"
         f"{PRELUDE}"
-        f"[[maybe_unused]] constexpr bool kStages = {str(stages).lower()};\n\n"
+        f"[[maybe_unused]] constexpr bool kStages = {str(stages).lower()};\n"
+        "[[maybe_unused]] constexpr bool kTakesStagedRows = "
+        f"{str(takes_staged_rows).lower()};\n\n"
         f"{translated(program)}\n"
         '#line 1 "generated"\n'
         f"{''.join(entries)}"

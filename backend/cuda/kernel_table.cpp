@@ -167,6 +167,73 @@ bool stage(const KernelRequest& request, uint32_t units_of_lane, metal::Launch& 
   return true;
 }
 
+// kernels/staged_rows.h: weight rows and input rows of a warp, warps of a block, floats of 32 staged numbers.
+constexpr uint32_t kRowOutputs = 4, kRowsOfWarp = 4, kRowsOfBlock = 16, kWarpsOfRows = 4;
+constexpr uint32_t kStagedUnitBytes = 36 * sizeof(float), kStageThreads = 128;
+constexpr uint32_t kConstantSecond = 5;
+
+// A staged format of a launch of matvec_FORMAT_r4, matvec_group_FORMAT_r4, matvec_gated_FORMAT_r4 or
+// matvec_group_FORMAT_SECOND_r4, and which members of the group are in it.
+struct StagedFormat {
+  std::string_view name;
+  uint32_t members = 0;
+};
+std::vector<StagedFormat> staged_formats_of(const metal::Launch& launch, std::string_view family) {
+  const auto is = [&](std::string_view formats) {
+    return launch.function == std::string(family) + "_" + std::string(formats) + "_r4";
+  };
+  const uint32_t members = constant_of(launch, metal::kConstantMembers);
+  for (const Format format : kStagedFormats) {
+    const std::string_view name = format_info(format).name;
+    if (is(name)) return {{name, members}};
+    for (const Format other : kStagedFormats) {
+      const std::string_view second = format_info(other).name;
+      if (!is(std::string(name) + "_" + std::string(second))) continue;
+      const uint32_t in_second = constant_of(launch, kConstantSecond);
+      return {{name, members & ~in_second}, {second, members & in_second}};
+    }
+  }
+  return {};
+}
+
+// Puts two kernels in the place of a launch for several rows: one stages the input as the weight's format wants it, the
+// other multiplies. Where a group has two formats, two for each. False where a format has none.
+bool put_on_staged_rows(const KernelRequest& request, uint32_t k, const metal::Launch& launch,
+                        std::vector<metal::Launch>& launches) {
+  const std::string_view of = request.operation == Operation::norm_gated_matmul ? "_gated"
+                              : request.operation == Operation::matmul_group ||
+                                      request.operation == Operation::norm_matmul_group
+                                  ? "_group"
+                                  : "";
+  const std::string family = "matvec" + std::string(of);
+  const std::vector<StagedFormat> formats = staged_formats_of(launch, family);
+  for (const auto& [name, members] : formats) {
+    if (of == "_group" && members == 0) continue;
+    metal::Launch own = launch;
+    own.waits = true;  // for the kernels that had the workspace before
+    for (metal::FunctionConstant& constant : own.constants)
+      if (constant.index == metal::kConstantMembers) constant.value = members;
+    const uint32_t warps = warps_of(request, own, kRowOutputs);
+    own.function =
+        "stage_rows" + (of.empty() ? "" : "_of" + std::string(of)) + "_" + std::string(name);
+    own.grid = [=](const Scope& scope) {
+      return Grid{.threadgroups = {divide_up(k / 16, kStageThreads), scope.n_rows, 1},
+                  .threads = {kStageThreads, 1, 1}};
+    };
+    launches.push_back(own);
+    own.function = "rows_" + family + "_" + std::string(name);
+    own.grid = [=](const Scope& scope) {
+      const uint32_t quads = divide_up(std::min(scope.n_rows, kRowsOfBlock), kRowsOfWarp);
+      const uint32_t side_by_side = kWarpsOfRows / quads;
+      return Grid{.threadgroups = {divide_up(warps, side_by_side),
+                                   divide_up(scope.n_rows, kRowsOfBlock), 1},
+                  .threads = {32 * quads * side_by_side, 1, 1}};
+    };
+    launches.push_back(own);
+  }
+  return !formats.empty();
+}
+
 // kernels/tensor_rows.h: windows of 256 weights, of which a warp has two stages of its weight rows; bytes of a warp's
 // input where there is one row; rows that one product takes.
 constexpr uint32_t kTileWindow = 256, kTileStages = 2, kTileWeightRows = 32;
@@ -189,7 +256,6 @@ struct TileFunction {
   Format format = Format::f32;
 };
 std::optional<TileFunction> tile_function(const metal::Launch& launch) {
-  constexpr uint32_t kConstantSecond = 5;
   const auto is = [&](const std::string& name) {
     return launch.function == name + "_r1" || launch.function == name + "_r4";
   };
@@ -287,6 +353,17 @@ std::optional<Kernel> matmul_of_rows(const KernelRequest& request, const KernelC
   std::optional<Kernel> kernel = metal::find_kernel(request, kTiles);
   const uint32_t k = inputs_of(request);
   if (kernel && choice.rows_on_tensor) put_on_tensor_cores(request, k, choice.block_bytes, *kernel);
+  if (kernel) {
+    std::vector<metal::Launch> launches;
+    for (const metal::Launch& launch : kernel->launches)
+      if (launch.max_rows == 1 || !put_on_staged_rows(request, k, launch, launches))
+        launches.push_back(launch);
+    if (launches.size() > kernel->launches.size())
+      kernel->workspace_bytes = [=](const std::byte*, uint32_t max_rows) {
+        return uint64_t{max_rows} * (k / kUnitWeights) * kStagedUnitBytes;
+      };
+    kernel->launches = std::move(launches);
+  }
   if (!kernel || k > kMostWideInputs) return kernel;
   const uint32_t units_of_lane = divide_up(k, kUnitsOfLanes * kUnitWeights);
   for (metal::Launch& launch : kernel->launches) {
@@ -404,16 +481,17 @@ std::optional<Kernel> sum_of_ranks(const KernelRequest& request) {
 
 }  // namespace
 
-bool is_chosen(const char* variable, std::string_view choice) {
+std::optional<bool> is_chosen(const char* variable, std::string_view choice) {
   const char* set = std::getenv(variable);
   const std::string_view asked = set == nullptr ? "" : set;
-  if (!asked.empty() && asked != "plain" && asked != choice)
+  if (asked.empty()) return std::nullopt;
+  if (asked != "plain" && asked != choice)
     throw ArgumentError(std::string(variable) + " must be plain or " + std::string(choice) +
                         ", not \"" + std::string(asked) + "\"");
   return asked == choice;
 }
 
-bool rows_on_tensor_cores() { return is_chosen("AKUNU_CUDA_ROWS", "tensor"); }
+bool rows_on_tensor_cores() { return is_chosen("AKUNU_CUDA_ROWS", "tensor").value_or(false); }
 
 std::optional<Kernel> find_kernel(const KernelRequest& request, const KernelChoice& choice) {
   if (is_all_reduce(request.operation)) return sum_of_ranks(request);

@@ -17,9 +17,9 @@ struct KernelChoice {
   bool prompts_on_warpgroups = false;
 };
 
-// Whether an environment variable is set to `choice`; "plain", or nothing, is the default. Throws ArgumentError for any
-// other value.
-bool is_chosen(const char* variable, std::string_view choice);
+// Whether an environment variable is set to `choice`, and not to "plain"; nothing where it is not set. Throws
+// ArgumentError for any other value.
+std::optional<bool> is_chosen(const char* variable, std::string_view choice);
 
 // Reads the environment variable AKUNU_CUDA_ROWS: "tensor", or "plain", the default. Throws ArgumentError for
 // any other value.

@@ -112,17 +112,19 @@ void add_launches(const Launch& launch, const TileKernel& function, uint32_t col
 }  // namespace
 
 bool prompts_on_warpgroups(uint32_t capability, std::string_view architectures) {
-  if (!is_chosen("AKUNU_CUDA_PROMPTS", "warpgroups")) return false;
+  const bool is_possible =
+      capability == kCapability && architectures.find(kArchitecture) != std::string_view::npos;
+  const std::optional<bool> asked = is_chosen("AKUNU_CUDA_PROMPTS", "warpgroups");
+  if (!asked) return is_possible;
+  if (!*asked || is_possible) return *asked;
   if (capability != kCapability)
     throw ArgumentError(
         "AKUNU_CUDA_PROMPTS=warpgroups is for GPUs of compute capability 9.0 (H100, H200); this "
         "one has " +
         std::to_string(capability / 10) + "." + std::to_string(capability % 10));
-  if (architectures.find(kArchitecture) == std::string_view::npos)
-    throw ArgumentError(
-        "AKUNU_CUDA_PROMPTS=warpgroups needs kernels for sm_90a; those here are for " +
-        std::string(architectures));
-  return true;
+  throw ArgumentError(
+      "AKUNU_CUDA_PROMPTS=warpgroups needs kernels for sm_90a; those here are for " +
+      std::string(architectures));
 }
 
 OnWarpgroups put_on_warpgroups(const KernelRequest& request, uint32_t k, metal::Kernel& kernel) {

@@ -10,9 +10,9 @@
 
 namespace akunu::cuda {
 
-// Reads the environment variable AKUNU_CUDA_PROMPTS: "warpgroups", or "plain", the default. Throws ArgumentError for
-// any other value, and for "warpgroups" on a GPU of another compute capability (90 for 9.0) than those kernels are for,
-// or where kernels of that architecture are not among `architectures`.
+// Whether prompts run on them: where the GPU has compute capability 9.0 (here 90) and kernels for it are among
+// `architectures`, unless the environment variable AKUNU_CUDA_PROMPTS says "plain". Throws ArgumentError where it says
+// "warpgroups" and that cannot be, or anything else.
 bool prompts_on_warpgroups(uint32_t capability, std::string_view architectures);
 
 // Which launches of a kernel were replaced by ones on wgmma.

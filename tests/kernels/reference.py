@@ -7,7 +7,6 @@ from the number of roundings that a term passes through. UNIT is half a unit in 
 from __future__ import annotations
 
 import itertools
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tools.block_formats import FORMATS, Blocks, make_blocks, random_blocks
+
+from arithmetic import prompts_on_warpgroups
 
 UNIT = 2.0**-24
 TINY = 2.0**-149  # the smallest float32: results below the normal numbers are rounded to it
@@ -318,8 +319,7 @@ def assert_activation(kind: str, actual: Array, expected: Array, bound: Array) -
 # --- Operations -----------------------------------------------------------------------------------
 
 
-# Prompts of the device cuda go another way then (docs/cuda.md).
-ON_WARPGROUPS = os.environ.get("AKUNU_CUDA_PROMPTS") == "warpgroups"
+ON_WARPGROUPS = prompts_on_warpgroups("cuda")
 
 
 def matmul(weight: Weight, activation: Activation) -> tuple[Array, Array]:

@@ -23,6 +23,7 @@ import gguf_file
 import numpy as np
 import pytest
 from engine import (
+    BOUND_F16_CACHE,
     BOUND_F32_CACHE,
     GPUS,
     PATHS,
@@ -46,7 +47,7 @@ from random_models import (
     random_tokens,
 )
 
-from arithmetic import is_one_arithmetic
+from arithmetic import is_one_arithmetic, prompts_on_warpgroups
 
 Cases = Callable[..., ModelCase]
 
@@ -168,8 +169,11 @@ def test_every_format_is_exact_where_activations_stay_float32(
     expected = NumpyModel(case.path).logits(tokens)
     with opened(case.path, device=gpu) as model:
         for name in ("prompt", "generated"):
+            # Inputs that are rounded to halves cost what keys and values in halves do.
+            is_rounded = name == "prompt" and prompts_on_warpgroups(gpu)
             logits = chunked(model, tokens, [16] * 6 + [4], name)
-            assert relative_error(logits, expected) <= BOUND_F32_CACHE
+            bound = BOUND_F16_CACHE if is_rounded else BOUND_F32_CACHE
+            assert relative_error(logits, expected) <= bound
 
 
 TENSORS = [

@@ -1,4 +1,4 @@
-// Which launches multiply a prompt on an NVIDIA GPU, with AKUNU_CUDA_PROMPTS and without.
+// Which launches multiply a prompt on an NVIDIA GPU, on warpgroups and without.
 #include <algorithm>
 #include <cstdlib>
 #include <span>
@@ -30,8 +30,10 @@ bool asked(const char* value, uint32_t capability = 90,
 
 void test_the_variable() {
   unsetenv("AKUNU_CUDA_PROMPTS");
-  check(!cuda::prompts_on_warpgroups(90, "sm_90a"), "off unless asked for");
-  check(!asked("") && !asked("plain") && asked("warpgroups"), "what it may be");
+  check(cuda::prompts_on_warpgroups(90, "sm_90a"), "on where it can be");
+  check(!cuda::prompts_on_warpgroups(90, "sm_80") && !cuda::prompts_on_warpgroups(100, "sm_90a"),
+        "and not elsewhere");
+  check(asked("") && !asked("plain") && asked("warpgroups"), "what it may be");
   check(!asked("plain", 80), "plain is for every GPU");
   const auto refusal = [](const auto&... arguments) {
     const std::string message = message_of<ArgumentError>([&] { asked(arguments...); });
@@ -72,8 +74,7 @@ void test_which_shapes() {
   const auto functions = [](Format format, const MatmulParams& params, bool on = true) {
     return functions_of(kernel_for(Operation::matmul, {format}, params, on));
   };
-  check(functions(Format::q4_0, long_row, false) == "split_input gemm_q4_0 ",
-        "without the variable");
+  check(functions(Format::q4_0, long_row, false) == "split_input gemm_q4_0 ", "without warpgroups");
   check(functions(Format::q4_0, long_row) ==
             "round_input_1 warpgroup_matmul_q4_0_x1 warpgroup_matmul_q4_0_x2 ",
         functions(Format::q4_0, long_row));

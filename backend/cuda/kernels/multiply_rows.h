@@ -11,6 +11,8 @@
 //    cache, which takes longer than a large weight's bytes. There the warps of a block put the input into
 //    shared memory once, as lanes read it and times the norm's weights, and take weight rows until there are
 //    no more (kStages).
+// 4. Of several rows a launch before this one does the same, in the command's workspace (staged_rows.h): all rows of
+//    the longest input would not fit into shared memory (kTakesStagedRows).
 
 // Registers, of four bytes, for weights that wait for their inputs. Where blocks stage, twice as many warps are
 // to fit on a multiprocessor.
@@ -213,7 +215,18 @@ __device__ inline void multiply_one(typename F::Row (&weights)[kOutputs], Input 
     }
 }
 
-// The input of a launch in shared memory: the numbers that meet the weights, [piece of a unit][unit], so that
+// What a run adds to the sum of one weight row; the arithmetic is that of multiply_run.
+template <class F>
+__device__ inline void add_run(const float4 (&q)[4], const float4 (&x)[4], float scale,
+                               float minimum, float inputs_sum, float& sum) {
+  float4 dot = q[0] * x[0];
+#pragma unroll
+  for (uint piece = 1; piece < 4; ++piece) dot = fma(q[piece], x[piece], dot);
+  sum = fma(scale, sum_of(dot), sum);
+  if (F::kMinimum) sum = fma(minimum, inputs_sum, sum);
+}
+
+// An input row as its launch stages it: the numbers that meet the weights, [piece of a unit][unit], so that
 // neighbouring lanes read neighbouring pieces; and of each run what all weight rows add, [run][unit].
 struct Staged {
   float4* numbers;
@@ -231,27 +244,25 @@ struct Staged {
   __device__ uint term(uint unit, uint run) const { return run * n_units + unit; }
 };
 
-// `n_threads` of the block do it together. The arithmetic is that of multiply_run.
+// Stages a run: `run_index` counts those of all units. The arithmetic is that of multiply_run.
 template <class F>
-__device__ inline void stage_input(Staged staged, Input input, const float* norm, bool normalise,
-                                   uint k, uint n_threads) {
-  for (uint i = threadIdx.x; i < 2 * staged.n_units; i += n_threads) {
-    const uint unit = i / 2, run = i % 2;
-    float4 x[4], norms[4];
-    load_run<F>(input, unit, run, k, x);
-    if (normalise) {
-      load_run<F>(norm, unit, run, k, norms);
-      float4 square = x[0] * x[0];
+__device__ inline void stage_run(Staged staged, Input input, const float* norm, bool normalise,
+                                 uint k, uint run_index) {
+  const uint unit = run_index / 2, run = run_index % 2;
+  float4 x[4], norms[4];
+  load_run<F>(input, unit, run, k, x);
+  if (normalise) {
+    load_run<F>(norm, unit, run, k, norms);
+    float4 square = x[0] * x[0];
 #pragma unroll
-      for (uint piece = 1; piece < 4; ++piece) square = fma(x[piece], x[piece], square);
-      staged.squares[staged.term(unit, run)] = sum_of(square);
+    for (uint piece = 1; piece < 4; ++piece) square = fma(x[piece], x[piece], square);
+    staged.squares[staged.term(unit, run)] = sum_of(square);
 #pragma unroll
-      for (uint piece = 0; piece < 4; ++piece) x[piece] = x[piece] * norms[piece];
-    }
-    if (F::kMinimum) staged.sums[staged.term(unit, run)] = sum_of((x[0] + x[1]) + (x[2] + x[3]));
-#pragma unroll
-    for (uint piece = 0; piece < 4; ++piece) staged.piece(unit, run, piece) = x[piece];
+    for (uint piece = 0; piece < 4; ++piece) x[piece] = x[piece] * norms[piece];
   }
+  if (F::kMinimum) staged.sums[staged.term(unit, run)] = sum_of((x[0] + x[1]) + (x[2] + x[3]));
+#pragma unroll
+  for (uint piece = 0; piece < 4; ++piece) staged.piece(unit, run, piece) = x[piece];
 }
 
 // One row of a launch that stages its input (generate.py): a warp comes here once for each kOutputs weight rows
@@ -284,7 +295,8 @@ __device__ inline void multiply_staged(typename F::Row (&weights)[kOutputs], Inp
   if (!is_staged()) {
     const uint n_threads = 32 * warps_with_work();
     inputs_ready();
-    stage_input<F>(staged, input, norm, normalise, k, n_threads);
+    for (uint i = threadIdx.x; i < 2 * n_units; i += n_threads)
+      stage_run<F>(staged, input, norm, normalise, k, i);
     meet(n_threads);
     is_staged() = true;
     __syncwarp();
@@ -311,13 +323,56 @@ __device__ inline void multiply_staged(typename F::Row (&weights)[kOutputs], Inp
           float4 q[4];
           float scale = 1.0f, minimum = 0.0f;
           F::unpack(weights[o], raw[a][o], unit, run, k, q, scale, minimum);
-          float4 dot = q[0] * x[0];
-#pragma unroll
-          for (uint piece = 1; piece < 4; ++piece) dot = fma(q[piece], x[piece], dot);
-          const float part = sum_of(dot);
-          sums[o] = fma(scale, part, sums[o]);
-          if (F::kMinimum) sums[o] = fma(minimum, inputs_sum, sums[o]);
+          add_run<F>(q, x, scale, minimum, inputs_sum, sums[o]);
         }
+      }
+    }
+  }
+}
+
+// Several rows that a launch before this one staged: `inputs` are those in the workspace. Weights are loaded a unit
+// ahead.
+template <class F, uint kRows, uint kOutputs>
+__device__ inline void multiply_staged_rows(typename F::Row (&weights)[kOutputs],
+                                            Input (&inputs)[kRows], bool normalise, uint k,
+                                            uint lane, float (&sums)[kRows][kOutputs],
+                                            float (&squares)[kRows]) {
+  static_assert(F::kScaled);
+  const uint n_units = F::units(k);
+  typename F::Raw raw[kOutputs], next[kOutputs];
+  Staged staged[kRows];
+#pragma unroll
+  for (uint o = 0; o < kOutputs; ++o) next[o] = F::load(weights[o], min(lane, n_units - 1), k);
+#pragma unroll
+  for (uint m = 0; m < kRows; ++m) staged[m] = Staged::at(const_cast<float*>(inputs[m]), n_units);
+  inputs_ready();
+  for (uint unit = lane; unit < n_units; unit += 32) {
+#pragma unroll
+    for (uint o = 0; o < kOutputs; ++o) {
+      raw[o] = next[o];
+      next[o] = F::load(weights[o], min(unit + 32, n_units - 1), k);
+    }
+#pragma unroll
+    for (uint run = 0; run < 2; ++run) {
+      float4 q[kOutputs][4];
+      float scale[kOutputs], minimum[kOutputs];
+#pragma unroll
+      for (uint o = 0; o < kOutputs; ++o) {
+        scale[o] = 1.0f;
+        minimum[o] = 0.0f;
+        F::unpack(weights[o], raw[o], unit, run, k, q[o], scale[o], minimum[o]);
+      }
+#pragma unroll
+      for (uint m = 0; m < kRows; ++m) {
+        const uint term = staged[m].term(unit, run);
+        float4 x[4];
+#pragma unroll
+        for (uint piece = 0; piece < 4; ++piece) x[piece] = staged[m].piece(unit, run, piece);
+        if (normalise) squares[m] += staged[m].squares[term];
+        const float inputs_sum = F::kMinimum ? staged[m].sums[term] : 0.0f;
+#pragma unroll
+        for (uint o = 0; o < kOutputs; ++o)
+          add_run<F>(q[o], x, scale[o], minimum[o], inputs_sum, sums[m][o]);
       }
     }
   }
@@ -335,6 +390,8 @@ __device__ inline void multiply(typename F::Row (&weights)[kOutputs], Input (&in
   }
   if constexpr (kRows == 1 && kStages)
     multiply_staged<F, kOutputs>(weights, inputs[0], norm, normalise, k, lane, sums[0], squares[0]);
+  else if constexpr (kTakesStagedRows)
+    multiply_staged_rows<F, kRows, kOutputs>(weights, inputs, normalise, k, lane, sums, squares);
   else if constexpr (kRows == 1)
     multiply_one<F, kOutputs>(weights, inputs[0], norm, normalise, k, lane,
                               is_wide() ? blockDim.x : 32, sums[0], squares[0]);
