@@ -66,6 +66,10 @@ REPLACED = {
         '\n#include "cuda/kernels/warpgroup.h"\n#include "cuda/kernels/warpgroup_weights.h"\n'
         '#include "cuda/kernels/warpgroup_tile.h"\n'
     ),
+    "attend_prompt_tile": (
+        '\n#include "cuda/kernels/warpgroup.h"\n#include "cuda/kernels/warpgroup_tile.h"\n'
+        '#include "cuda/kernels/warpgroup_attention.h"\n'
+    ),
 }
 
 # Operands of a kernel that lie at another slot: the input of a prompt's matmul, in parts, in the
@@ -78,7 +82,10 @@ LAUNCH_BOUNDS = (
     | dict.fromkeys(
         ("rows_matmul", "rows_matmul_group", "rows_matmul_gated"), "__launch_bounds__(512, 1) "
     )
-    | dict.fromkeys(("warpgroup_matmul", "warpgroup_matmul_group"), "__launch_bounds__(384, 1) ")
+    | dict.fromkeys(
+        ("warpgroup_matmul", "warpgroup_matmul_group", "warpgroup_attention"),
+        "__launch_bounds__(384, 1) ",
+    )
 )
 
 

@@ -1,0 +1,436 @@
+// attention of prompts with products of warpgroups (warpgroup.h), over a cache of halves, for NVIDIA's Hopper GPUs
+// (sm_90a): tiles of query rows of one head against blocks of positions, with a running softmax (FlashAttention-3,
+// arXiv 2407.08608).
+//
+// 1. Floor. For 64 rows and 128 positions tensor cores take 2 * 8 * head_dim / 16 times 64 cycles; the softmax of that
+//    has 64 scores a lane, of four or five instructions each. So one warpgroup's softmax runs beside the other's
+//    products: the two take turns in issuing them (named barriers). And a warpgroup has the products of the next
+//    block's scores and of this block's values under way together.
+// 2. A query row is rounded to f16 once, after multiplying by the power of two that brings its largest magnitude into
+//    [2^14, 2^15): off by 2^-11 of a number, or 2^-39 of the row's largest. The softmax's weights, up to 2^14, are rounded to f16
+//    likewise. Keys and values are f16 in the cache. Products are exact, sums float32.
+// 3. Two warps copy keys, and two values (cp.async of 16 bytes): positions lie in order in a page, and wgmma reads them
+//    swizzled. They put zeros where a position is outside what the tile sees.
+// 4. Blocks begin at multiples of kTilePositions, whichever rows a tile has, and a position that a row does not see
+//    weighs exactly 0: a row's bits depend on its own range alone.
+// 5. A value that only some of the rows see must not spoil the others where it is not finite (0 * inf is NaN): the
+//    warps that copy take it out of the block, and those rows add it by themselves.
+
+constexpr uint kTilePositions = 128;  // of a block; divides a page
+constexpr uint kQueryRows = 64;       // of a warpgroup
+constexpr uint kAttentionStages = 2;  // blocks of keys, and of values, in shared memory
+constexpr uint kCopyThreads = 64;     // two warps copy keys, and two values
+constexpr uint kSlabColumns = 64;     // dimensions of a row that swizzles in 128 bytes
+constexpr float kWeightExponent = 14.0f;
+
+// What rows see: [begin, end) some of them, [all_begin, all_end) all of them.
+struct SeenByRows {
+  uint begin = 0xffffffffu, end = 0, all_begin = 0, all_end = 0xffffffffu;
+  AKUNU_DEVICE uint first_block() const { return begin / kTilePositions * kTilePositions; }
+};
+
+// The rows of a tile. `query` and `out`: of the first row and the tile's head; `row_stride` numbers to the next row.
+struct AttentionTile {
+  const float* query;
+  float* out;
+  uint row_stride, n_rows;
+  float scale;
+};
+
+// Cache (of the tile's sequence and kv head) has
+//   Range range(row)      positions [begin, end) that a row of the tile sees
+//   const ushort* keys(position), values(position)    where those of a position lie; further ones of its page follow
+
+template <class Cache>
+AKUNU_DEVICE SeenByRows seen_by(const Cache& cache, uint first, uint end, uint lane) {
+  SeenByRows seen;
+  for (uint r = first + lane; r < end; r += 32) {
+    const auto own = cache.range(r);
+    seen.begin = min(seen.begin, uint(own.begin));
+    seen.end = max(seen.end, uint(own.end));
+    seen.all_begin = max(seen.all_begin, uint(own.begin));
+    seen.all_end = min(seen.all_end, uint(own.end));
+  }
+  seen.begin = simd_min(seen.begin);
+  seen.end = simd_max(seen.end);
+  seen.all_begin = simd_max(seen.all_begin);
+  seen.all_end = simd_min(seen.all_end);
+  return seen;
+}
+
+// --- Shared memory -----------------------------------------------------------------------------------
+
+// mbarriers, then queries of each warpgroup, the rings of keys and of values: each [kDims / 64] slabs of rows of 128 bytes.
+template <uint kDims>
+struct AttentionStages {
+  static constexpr uint kSlabs = kDims / kSlabColumns;
+  static constexpr uint kQueryBytes = 2 * kQueryRows * kDims;
+  static constexpr uint kBlockBytes = 2 * kTilePositions * kDims;
+  static constexpr uint kSlabBytes = kBlockBytes / kSlabs;
+  static constexpr uint kBytes = kBarrierBytes + 1024 + kConsumers * kQueryBytes +
+                                 2 * kAttentionStages * kBlockBytes;
+  static_assert(kBytes <= kSharedBytes, "a block has as much");
+
+  ulong* barriers;
+  uchar* first;
+  AKUNU_DEVICE explicit AttentionStages(uchar* memory)
+      : barriers(reinterpret_cast<ulong*>(memory)),
+        first(memory + kBarrierBytes + 1024 - shared_address(memory + kBarrierBytes) % 1024) {}
+  AKUNU_DEVICE uchar* queries(uint consumer) const { return first + consumer * kQueryBytes; }
+  AKUNU_DEVICE uchar* keys(uint stage) const {
+    return first + kConsumers * kQueryBytes + stage * kBlockBytes;
+  }
+  AKUNU_DEVICE uchar* values(uint stage) const { return keys(kAttentionStages + stage); }
+  // Of each stage: that it has been filled, and that it may be filled again.
+  AKUNU_DEVICE ulong* has_keys(uint stage) const { return barriers + stage; }
+  AKUNU_DEVICE ulong* has_values(uint stage) const { return barriers + 4 + stage; }
+  AKUNU_DEVICE ulong* wants_keys(uint stage) const { return barriers + 8 + stage; }
+  AKUNU_DEVICE ulong* wants_values(uint stage) const { return barriers + 12 + stage; }
+  // Of a stage of values: 1 plus the first position of a block from which something was taken out.
+  AKUNU_DEVICE uint* spoilt(uint stage) const {
+    return reinterpret_cast<uint*>(barriers + 16) + stage;
+  }
+  AKUNU_DEVICE void begin(uint thread_index) const {
+    if (thread_index == 0) {
+#pragma unroll
+      for (uint i = 0; i < kAttentionStages; ++i) {
+        begin_barrier(has_keys(i), kCopyThreads / 32);
+        begin_barrier(has_values(i), kCopyThreads / 32);
+        begin_barrier(wants_keys(i), 4 * kConsumers);
+        begin_barrier(wants_values(i), 4 * kConsumers);
+        *spoilt(i) = 0;
+      }
+    }
+    barriers_ready();
+  }
+};
+
+// --- The warps that copy -----------------------------------------------------------------------------
+
+// A thread's pieces of 16 bytes of a block: always the same ones of a slab's row, of positions eight apart, so that
+// neighbouring threads copy neighbouring bytes, and the swizzle is the same for all of them.
+template <uint kDims>
+struct CopiedPieces {
+  static constexpr uint kStep = kCopyThreads / 8;  // positions
+  static constexpr uint kCount = kTilePositions / kStep;
+  static_assert(kStep == 8, "the swizzle is the same");
+  uint position, from, to;  // of the first one; numbers from the block's beginning, bytes in shared memory
+  AKUNU_DEVICE explicit CopiedPieces(uint thread)
+      : position(thread / 8),
+        from(thread / 8 * kDims + thread % 8 * 8),
+        to(thread / 8 * 128 + (thread % 8 ^ thread / 8) * 16) {}
+  AKUNU_DEVICE void copy(uchar* block, const ushort* pool, uint first,
+                         const SeenByRows& seen) const {
+#pragma unroll
+    for (uint i = 0; i < kCount; ++i) {
+      const uint at = first + position + i * kStep;
+      const bool is_there = at >= seen.begin && at < seen.end;
+#pragma unroll
+      for (uint slab = 0; slab < kDims / kSlabColumns; ++slab)
+        copy_16_bytes(block + to + slab * AttentionStages<kDims>::kSlabBytes + i * kStep * 128,
+                      pool + (is_there ? from + i * kStep * kDims + slab * kSlabColumns : 0),
+                      is_there);
+    }
+    end_copies();
+  }
+  // Puts zeros in the place of what is not finite. Returns whether there was any.
+  AKUNU_DEVICE bool clear_not_finite(uchar* block) const {
+    bool any = false;
+#pragma unroll 1
+    for (uint i = 0; i < kCount * (kDims / kSlabColumns); ++i) {
+      uint* const piece = reinterpret_cast<uint*>(block + to + i * (kStep * 128));
+#pragma unroll
+      for (uint j = 0; j < 4; ++j) {
+        const uint two = piece[j];
+        uint kept = two;
+        if ((two & 0x7c00u) == 0x7c00u) kept &= 0xffff0000u;
+        if ((two & 0x7c000000u) == 0x7c000000u) kept &= 0x0000ffffu;
+        if (kept == two) continue;
+        piece[j] = kept;
+        any = true;
+      }
+    }
+    return any;
+  }
+};
+
+// Two warps copy all blocks of keys, or of values.
+template <bool kIsValues, uint kDims, class Cache>
+AKUNU_DEVICE void copy_blocks(const AttentionStages<kDims>& stages, const Cache& cache,
+                              const SeenByRows& seen, uint thread) {
+  const CopiedPieces<kDims> pieces(thread);
+  Turn<kAttentionStages> turn;
+#pragma unroll 1
+  for (uint first = seen.first_block(); first < seen.end; first += kTilePositions, turn.next()) {
+    uchar* const block = kIsValues ? stages.values(turn.stage) : stages.keys(turn.stage);
+    wait_for_phase(kIsValues ? stages.wants_values(turn.stage) : stages.wants_keys(turn.stage),
+                   turn.parity ^ 1);
+    pieces.copy(block, kIsValues ? cache.values(first) : cache.keys(first), first, seen);
+    wait_for_copies<0>();
+    if (kIsValues && (first < seen.all_begin || first + kTilePositions > seen.all_end) &&
+        pieces.clear_not_finite(block))
+      *stages.spoilt(turn.stage) = first + 1;
+    stores_before_products();
+    simdgroup_barrier(mem_flags::mem_none);
+    if (thread % 32 == 0)
+      arrive(kIsValues ? stages.has_values(turn.stage) : stages.has_keys(turn.stage));
+  }
+}
+
+// --- The warps that multiply ---------------------------------------------------------------------------
+
+// Rounds a warp's 16 query rows. Returns what undoes the factor of a lane's two rows.
+template <uint kDims>
+AKUNU_DEVICE void round_queries(const AttentionTile& tile, uint first, uchar* queries, uint warp,
+                                uint lane, float (&unscale)[2]) {
+#pragma unroll 4
+  for (uint r = 0; r < 16; ++r) {
+    const uint row = 16 * warp + r;
+    const bool is_there = first + row < tile.n_rows;
+    const float* const from =
+        tile.query + (is_there ? ulong(first + row) * tile.row_stride : 0) + 2 * lane;
+    float x[kDims / 32];
+    float largest = 0.0f;
+#pragma unroll
+    for (uint i = 0; i < kDims / 32; ++i) {
+      x[i] = is_there ? from[i / 2 * kSlabColumns + i % 2] : 0.0f;
+      largest = larger_of(largest, fabs(x[i]));
+    }
+    const float factor = factor_of(simd_max(largest));
+#pragma unroll
+    for (uint part = 0; part < 2; ++part)
+      if (r == lane / 4 + 8 * part) unscale[part] = 1.0f / factor;  // exact
+#pragma unroll
+    for (uint slab = 0; slab < kDims / kSlabColumns; ++slab)
+      *reinterpret_cast<uint*>(queries + slab * (kQueryRows * 128) + row * 128 +
+                               (lane / 4 ^ row % 8) * 16 + lane % 4 * 4) =
+          pack_halves(x[2 * slab] * factor, x[2 * slab + 1] * factor);
+  }
+  stores_before_products();
+}
+
+// The running softmax of a lane's two rows: the largest score so far (as wgmma sums it), what is added to a score's
+// exponent for it, and the lane's own part of the sum of weights.
+struct RunningSoftmax {
+  float factor[2];  // of a score: to the exponent of two
+  float top[2], shift[2], total[2];
+};
+
+// Makes weights of the scores. `shrink`: what the results so far are multiplied by.
+AKUNU_DEVICE void weigh(RunningSoftmax& softmax, float (&scores)[64], float (&shrink)[2]) {
+  const float lowest = -as_type<float>(0x7f800000u);
+#pragma unroll
+  for (uint part = 0; part < 2; ++part) {
+    float top = softmax.top[part];
+#pragma unroll
+    for (uint i = 0; i < 32; ++i) top = larger_of(top, scores[i / 2 * 4 + 2 * part + i % 2]);
+    top = larger_of(top, simd_shuffle_xor(top, 1));
+    top = larger_of(top, simd_shuffle_xor(top, 2));
+    const float factor = softmax.factor[part];
+    // Nothing seen yet: all scores are the lowest, and weigh 0.
+    const float shift = top == lowest ? 0.0f : fma(-top, factor, kWeightExponent);
+    shrink[part] =
+        softmax.top[part] == lowest ? 0.0f : power_of_two_near(shift - softmax.shift[part]);
+    float sums[2] = {0.0f, 0.0f};
+#pragma unroll
+    for (uint i = 0; i < 32; ++i) {
+      float& score = scores[i / 2 * 4 + 2 * part + i % 2];
+      score = power_of_two_near(fma(score, factor, shift));
+      sums[i % 2] += score;
+    }
+    softmax.total[part] = fma(softmax.total[part], shrink[part], sums[0] + sums[1]);
+    softmax.top[part] = top;
+    softmax.shift[part] = shift;
+  }
+}
+
+// Scores of positions outside a row's range are the lowest.
+AKUNU_DEVICE void cut_scores(float (&scores)[64], uint first, const uint (&begin)[2],
+                             const uint (&end)[2]) {
+#pragma unroll
+  for (uint i = 0; i < 64; ++i) {
+    const uint position = first + i / 4 * 8 + i % 2, part = i / 2 % 2;
+    if (position < begin[part] || position >= end[part])
+      scores[i] = -as_type<float>(0x7f800000u);
+  }
+}
+
+// Adds the values that were taken out of a block to the rows that see them.
+template <uint kDims>
+AKUNU_DEVICE void add_not_finite(float (&results)[kDims / 2], const ushort* values, uint first,
+                                 const SeenByRows& seen, const uint (&begin)[2],
+                                 const uint (&end)[2], uint lane) {
+#pragma unroll 1
+  for (uint i = 0; i < kTilePositions; ++i) {
+    const uint position = first + i;
+    if (position < seen.begin || position >= seen.end) continue;
+    const uint* const row = reinterpret_cast<const uint*>(values + i * kDims) + lane % 4;
+#pragma unroll
+    for (uint j = 0; j < kDims / 8; ++j) {
+      const uint two = row[4 * j];
+#pragma unroll
+      for (uint e = 0; e < 2; ++e) {
+        const uint bits = two >> (16 * e) & 0xffffu;
+        if ((bits & 0x7c00u) != 0x7c00u) continue;
+#pragma unroll
+        for (uint part = 0; part < 2; ++part)
+          if (position >= begin[part] && position < end[part])
+            results[4 * j + 2 * part + e] += low_half(bits);
+      }
+    }
+  }
+}
+
+// Named barriers; 0 is that of the block. kQueriesThere: of each warpgroup, its queries are in shared memory. kTurn: of
+// each warpgroup, it may issue its products.
+constexpr uint kQueriesThere = 2, kTurn = 4;
+
+template <uint kDims, class Cache>
+AKUNU_DEVICE void attend_rows(const AttentionStages<kDims>& stages, const AttentionTile& tile,
+                              const Cache& cache, const SeenByRows& seen, uint consumer, uint warp,
+                              uint lane) {
+  using Stages = AttentionStages<kDims>;
+  const uint first_row = consumer * kQueryRows, own_row = first_row + 16 * warp + lane / 4;
+  RunningSoftmax softmax;
+  float unscale[2] = {1.0f, 1.0f};
+  round_queries<kDims>(tile, first_row, stages.queries(consumer), warp, lane, unscale);
+  meet_at(kQueriesThere + consumer, kWarpgroupThreads);
+  const SeenByRows own_seen =
+      seen_by(cache, first_row, min(first_row + kQueryRows, tile.n_rows), lane);
+  uint begin[2] = {0, 0}, end[2] = {0, 0};
+#pragma unroll
+  for (uint part = 0; part < 2; ++part) {
+    softmax.factor[part] = tile.scale * 0x1.715476p+0f * unscale[part];
+    softmax.top[part] = -as_type<float>(0x7f800000u);
+    softmax.shift[part] = softmax.total[part] = 0.0f;
+    if (own_row + 8 * part >= tile.n_rows) continue;
+    const auto own = cache.range(own_row + 8 * part);
+    begin[part] = own.begin;
+    end[part] = own.end;
+  }
+  float scores[64], results[kDims / 2], shrink[2];
+  uint weights[kTilePositions / 16][4];
+#pragma unroll
+  for (uint i = 0; i < 64; ++i) scores[i] = 0.0f;
+#pragma unroll
+  for (uint i = 0; i < kDims / 2; ++i) results[i] = 0.0f;
+  const ulong queries = inputs_at(stages.queries(consumer));
+  const uint nothing = tile.row_stride % 2;  // 0, but not known at compile time: see add_product
+
+  const auto multiply_keys = [&](uint stage) {
+    const ulong keys = inputs_at(stages.keys(stage));
+#pragma unroll
+    for (uint i = 0; i < kDims / 16; ++i)
+      add_scores(scores, further(queries, i / 4 * (kQueryRows * 128) + i % 4 * 32),
+                 further(keys, i / 4 * Stages::kSlabBytes + i % 4 * 32), i == 0 ? nothing : 1);
+    end_products();
+  };
+  const auto multiply_values = [&](uint stage) {
+    const ulong values = values_at(stages.values(stage), Stages::kSlabBytes);
+#pragma unroll
+    for (uint i = 0; i < kTilePositions / 16; ++i)
+      add_values(results, weights[i], further(values, i * 2048));
+    end_products();
+  };
+  const auto weigh_block = [&](uint first) {
+    if (first < own_seen.all_begin || first + kTilePositions > own_seen.all_end)
+      cut_scores(scores, first + lane % 4 * 2, begin, end);
+    weigh(softmax, scores, shrink);
+  };
+  const auto pack_weights = [&] {
+#pragma unroll
+    for (uint i = 0; i < kTilePositions / 16; ++i)
+#pragma unroll
+      for (uint j = 0; j < 4; ++j)
+        weights[i][j] = pack_halves(scores[8 * i + 2 * j], scores[8 * i + 2 * j + 1]);
+  };
+  // The products with values are over.
+  const auto end_values = [&](uint stage, uint first, bool is_spoilt) {
+#pragma unroll
+    for (uint i = 0; i < kTilePositions / 16; ++i) settle(weights[i]);
+    if (lane == 0) arrive(stages.wants_values(stage));
+    if (is_spoilt)
+      add_not_finite<kDims>(results, cache.values(first), first, seen, begin, end, lane);
+  };
+
+  const auto attend = [&] {
+  if (consumer == 1) come_to(kTurn, 2 * kWarpgroupThreads);  // the first turn is the other's
+  Turn<kAttentionStages> turn, last;
+  uint first = seen.first_block();
+  wait_for_phase(stages.has_keys(0), 0);
+  begin_products();
+  multiply_keys(0);
+  wait_for_products(scores);
+  if (lane == 0) arrive(stages.wants_keys(0));
+  weigh_block(first);
+  pack_weights();
+  turn.next();
+#pragma unroll 1
+  for (; first + kTilePositions < seen.end; last = turn, turn.next()) {
+    const uint next = first + kTilePositions;
+    meet_at(kTurn + consumer, 2 * kWarpgroupThreads);
+    wait_for_phase(stages.has_keys(turn.stage), turn.parity);
+    begin_products();
+    multiply_keys(turn.stage);
+    wait_for_phase(stages.has_values(last.stage), last.parity);
+    const bool is_spoilt = *stages.spoilt(last.stage) == first + 1;
+    multiply_values(last.stage);
+    if (consumer == 0 || next + kTilePositions < seen.end)
+      come_to(kTurn + 1 - consumer, 2 * kWarpgroupThreads);
+    wait_for_products<1>(scores);
+    if (lane == 0) arrive(stages.wants_keys(turn.stage));
+    weigh_block(next);
+    wait_for_products(results);
+    end_values(last.stage, first, is_spoilt);
+#pragma unroll
+    for (uint i = 0; i < kDims / 2; ++i) results[i] = results[i] * shrink[i / 2 % 2];
+    pack_weights();
+    first = next;
+  }
+  wait_for_phase(stages.has_values(last.stage), last.parity);
+  const bool is_spoilt = *stages.spoilt(last.stage) == first + 1;
+  begin_products();
+  multiply_values(last.stage);
+  wait_for_products(results);
+  end_values(last.stage, first, is_spoilt);
+  };
+  if (seen.begin < seen.end) attend();
+
+#pragma unroll
+  for (uint part = 0; part < 2; ++part) {
+    float total = softmax.total[part];
+    total += simd_shuffle_xor(total, 1);
+    total += simd_shuffle_xor(total, 2);
+    const uint row = own_row + 8 * part;
+    if (row >= tile.n_rows) continue;
+    const float share = 1.0f / total;
+    float2* const to = reinterpret_cast<float2*>(tile.out + ulong(row) * tile.row_stride) + lane % 4;
+#pragma unroll
+    for (uint j = 0; j < kDims / 8; ++j)
+      to[4 * j] = end[part] > begin[part] ? float2(results[4 * j + 2 * part] * share,
+                                                   results[4 * j + 2 * part + 1] * share)
+                                          : float2(0.0f, 0.0f);
+  }
+}
+
+// Attention of the rows of a tile, at most 128, with 384 threads and AttentionStages<kDims>::kBytes of shared memory.
+template <uint kDims, class Cache>
+AKUNU_DEVICE void attend_prompt_tile(const AttentionTile& tile, const Cache& cache, uchar* memory,
+                                     uint thread_index) {
+  if constexpr (!kHasWarpgroups) return;
+  const AttentionStages<kDims> stages(memory);
+  const uint warp = thread_index / 32, lane = thread_index % 32;
+  stages.begin(thread_index);
+  if (warp >= 4 * kConsumers) {
+    leave_registers<40>();
+    const SeenByRows seen = seen_by(cache, 0, tile.n_rows, lane);
+    if (warp < 4 * kConsumers + kCopyThreads / 32)
+      copy_blocks<false>(stages, cache, seen, thread_index % kCopyThreads);
+    else
+      copy_blocks<true>(stages, cache, seen, thread_index % kCopyThreads);
+  } else {
+    take_registers<232>();
+    const SeenByRows seen = seen_by(cache, 0, tile.n_rows, lane);
+    attend_rows<kDims>(stages, tile, cache, seen, warp / 4, warp % 4, lane);
+  }
+}
