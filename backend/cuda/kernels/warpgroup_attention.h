@@ -319,6 +319,7 @@ AKUNU_DEVICE void attend_rows(const AttentionStages<kDims>& stages, const Attent
 
   const auto multiply_keys = [&](uint stage) {
     const ulong keys = inputs_at(stages.keys(stage));
+    begin_products();
 #pragma unroll
     for (uint i = 0; i < kDims / 16; ++i)
       add_scores(scores, further(queries, i / 4 * (kQueryRows * 128) + i % 4 * 32),
@@ -327,6 +328,7 @@ AKUNU_DEVICE void attend_rows(const AttentionStages<kDims>& stages, const Attent
   };
   const auto multiply_values = [&](uint stage) {
     const ulong values = values_at(stages.values(stage), Stages::kSlabBytes);
+    begin_products();
 #pragma unroll
     for (uint i = 0; i < kTilePositions / 16; ++i)
       add_values(results, weights[i], further(values, i * 2048));
@@ -358,7 +360,6 @@ AKUNU_DEVICE void attend_rows(const AttentionStages<kDims>& stages, const Attent
   Turn<kAttentionStages> turn, last;
   uint first = seen.first_block();
   wait_for_phase(stages.has_keys(0), 0);
-  begin_products();
   multiply_keys(0);
   wait_for_products(scores);
   if (lane == 0) arrive(stages.wants_keys(0));
@@ -370,7 +371,6 @@ AKUNU_DEVICE void attend_rows(const AttentionStages<kDims>& stages, const Attent
     const uint next = first + kTilePositions;
     meet_at(kTurn + consumer, 2 * kWarpgroupThreads);
     wait_for_phase(stages.has_keys(turn.stage), turn.parity);
-    begin_products();
     multiply_keys(turn.stage);
     wait_for_phase(stages.has_values(last.stage), last.parity);
     const bool is_spoilt = *stages.spoilt(last.stage) == first + 1;
@@ -389,7 +389,6 @@ AKUNU_DEVICE void attend_rows(const AttentionStages<kDims>& stages, const Attent
   }
   wait_for_phase(stages.has_values(last.stage), last.parity);
   const bool is_spoilt = *stages.spoilt(last.stage) == first + 1;
-  begin_products();
   multiply_values(last.stage);
   wait_for_products(results);
   end_values(last.stage, first, is_spoilt);
