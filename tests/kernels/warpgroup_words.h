@@ -502,6 +502,7 @@ inline float shared_operand(ulong inputs, bool is_transposed, uint n, uint k,
 }
 
 inline void settle(uint (&)[4]) {}
+inline void compute_before_wait(float, uint*) {}
 inline void begin_products() { this_thread().is_fenced = true; }
 inline void add_product(const Product& product) {
   Thread& own = this_thread();

@@ -18,7 +18,6 @@
 
 constexpr uint kTilePositions = 128;  // of a block; divides a page
 constexpr uint kQueryRows = 64;       // of a warpgroup
-constexpr uint kAttentionStages = 2;  // blocks of keys, and of values, in shared memory
 constexpr uint kCopyThreads = 64;     // two warps copy keys, and two values
 constexpr uint kSlabColumns = 64;     // dimensions of a row that swizzles in 128 bytes
 constexpr float kWeightExponent = 14.0f;
@@ -67,8 +66,9 @@ struct AttentionStages {
   static constexpr uint kQueryBytes = 2 * kQueryRows * kDims;
   static constexpr uint kBlockBytes = 2 * kTilePositions * kDims;
   static constexpr uint kSlabBytes = kBlockBytes / kSlabs;
-  static constexpr uint kBytes = kBarrierBytes + 1024 + kConsumers * kQueryBytes +
-                                 2 * kAttentionStages * kBlockBytes;
+  static constexpr uint kStages = kDims > 64 ? 3 : 4;  // blocks of keys, and of values
+  static constexpr uint kBytes =
+      kBarrierBytes + 1024 + kConsumers * kQueryBytes + 2 * kStages * kBlockBytes;
   static_assert(kBytes <= kSharedBytes, "a block has as much");
 
   ulong* barriers;
@@ -80,7 +80,7 @@ struct AttentionStages {
   AKUNU_DEVICE uchar* keys(uint stage) const {
     return first + kConsumers * kQueryBytes + stage * kBlockBytes;
   }
-  AKUNU_DEVICE uchar* values(uint stage) const { return keys(kAttentionStages + stage); }
+  AKUNU_DEVICE uchar* values(uint stage) const { return keys(kStages + stage); }
   // Of each stage: that it has been filled, and that it may be filled again.
   AKUNU_DEVICE ulong* has_keys(uint stage) const { return barriers + stage; }
   AKUNU_DEVICE ulong* has_values(uint stage) const { return barriers + 4 + stage; }
@@ -90,10 +90,11 @@ struct AttentionStages {
   AKUNU_DEVICE uint* spoilt(uint stage) const {
     return reinterpret_cast<uint*>(barriers + 16) + stage;
   }
+  AKUNU_DEVICE uint* unused() const { return spoilt(kStages); }
   AKUNU_DEVICE void begin(uint thread_index) const {
     if (thread_index == 0) {
 #pragma unroll
-      for (uint i = 0; i < kAttentionStages; ++i) {
+      for (uint i = 0; i < kStages; ++i) {
         begin_barrier(has_keys(i), kCopyThreads / 32);
         begin_barrier(has_values(i), kCopyThreads / 32);
         begin_barrier(wants_keys(i), 4 * kConsumers);
@@ -121,17 +122,23 @@ struct CopiedPieces {
         to(thread / 8 * 128 + (thread % 8 ^ thread / 8) * 16) {}
   AKUNU_DEVICE void copy(uchar* block, const ushort* pool, uint first,
                          const SeenByRows& seen) const {
+    if (first >= seen.begin && first + kTilePositions <= seen.end)
+      copy_pieces(block, pool, [](uint) { return true; });
+    else
+      copy_pieces(block, pool, [&](uint i) {
+        const uint at = first + position + i * kStep;
+        return at >= seen.begin && at < seen.end;
+      });
+    end_copies();
+  }
+  template <class IsThere>
+  AKUNU_DEVICE void copy_pieces(uchar* block, const ushort* pool, const IsThere& is_there) const {
 #pragma unroll
-    for (uint i = 0; i < kCount; ++i) {
-      const uint at = first + position + i * kStep;
-      const bool is_there = at >= seen.begin && at < seen.end;
+    for (uint i = 0; i < kCount; ++i)
 #pragma unroll
       for (uint slab = 0; slab < kDims / kSlabColumns; ++slab)
         copy_16_bytes(block + to + slab * AttentionStages<kDims>::kSlabBytes + i * kStep * 128,
-                      pool + (is_there ? from + i * kStep * kDims + slab * kSlabColumns : 0),
-                      is_there);
-    }
-    end_copies();
+                      pool + from + i * kStep * kDims + slab * kSlabColumns, is_there(i));
   }
   // Puts zeros in the place of what is not finite. Returns whether there was any.
   AKUNU_DEVICE bool clear_not_finite(uchar* block) const {
@@ -154,27 +161,39 @@ struct CopiedPieces {
   }
 };
 
-// Two warps copy all blocks of keys, or of values.
+// Two warps copy all blocks of keys, or of values. The next block's copies begin before they wait for a block's.
 template <bool kIsValues, uint kDims, class Cache>
 AKUNU_DEVICE void copy_blocks(const AttentionStages<kDims>& stages, const Cache& cache,
                               const SeenByRows& seen, uint thread) {
   const CopiedPieces<kDims> pieces(thread);
-  Turn<kAttentionStages> turn;
-#pragma unroll 1
-  for (uint first = seen.first_block(); first < seen.end; first += kTilePositions, turn.next()) {
-    uchar* const block = kIsValues ? stages.values(turn.stage) : stages.keys(turn.stage);
-    wait_for_phase(kIsValues ? stages.wants_values(turn.stage) : stages.wants_keys(turn.stage),
-                   turn.parity ^ 1);
-    pieces.copy(block, kIsValues ? cache.values(first) : cache.keys(first), first, seen);
-    wait_for_copies<0>();
+  Turn<AttentionStages<kDims>::kStages> turn, last;
+  const auto block_at = [&](uint stage) {
+    return kIsValues ? stages.values(stage) : stages.keys(stage);
+  };
+  const auto is_there = [&](uint stage, uint first) {
     if (kIsValues && (first < seen.all_begin || first + kTilePositions > seen.all_end) &&
-        pieces.clear_not_finite(block))
-      *stages.spoilt(turn.stage) = first + 1;
+        pieces.clear_not_finite(block_at(stage)))
+      *stages.spoilt(stage) = first + 1;
     stores_before_products();
     simdgroup_barrier(mem_flags::mem_none);
-    if (thread % 32 == 0)
-      arrive(kIsValues ? stages.has_values(turn.stage) : stages.has_keys(turn.stage));
+    if (thread % 32 == 0) arrive(kIsValues ? stages.has_values(stage) : stages.has_keys(stage));
+  };
+  const uint begin = seen.first_block();
+#pragma unroll 1
+  for (uint first = begin; first < seen.end; first += kTilePositions) {
+    wait_for_phase(kIsValues ? stages.wants_values(turn.stage) : stages.wants_keys(turn.stage),
+                   turn.parity ^ 1);
+    pieces.copy(block_at(turn.stage), kIsValues ? cache.values(first) : cache.keys(first), first,
+                seen);
+    if (first != begin) {
+      wait_for_copies<1>();
+      is_there(last.stage, first - kTilePositions);
+    }
+    last = turn;
+    turn.next();
   }
+  wait_for_copies<0>();
+  if (seen.begin < seen.end) is_there(last.stage, (seen.end - 1) / kTilePositions * kTilePositions);
 }
 
 // --- The warps that multiply ---------------------------------------------------------------------------
@@ -315,7 +334,6 @@ AKUNU_DEVICE void attend_rows(const AttentionStages<kDims>& stages, const Attent
 #pragma unroll
   for (uint i = 0; i < kDims / 2; ++i) results[i] = 0.0f;
   const ulong queries = inputs_at(stages.queries(consumer));
-  const uint nothing = tile.row_stride % 2;  // 0, but not known at compile time: see add_product
 
   const auto multiply_keys = [&](uint stage) {
     const ulong keys = inputs_at(stages.keys(stage));
@@ -323,7 +341,7 @@ AKUNU_DEVICE void attend_rows(const AttentionStages<kDims>& stages, const Attent
 #pragma unroll
     for (uint i = 0; i < kDims / 16; ++i)
       add_scores(scores, further(queries, i / 4 * (kQueryRows * 128) + i % 4 * 32),
-                 further(keys, i / 4 * Stages::kSlabBytes + i % 4 * 32), i == 0 ? nothing : 1);
+                 further(keys, i / 4 * Stages::kSlabBytes + i % 4 * 32), i == 0 ? 0 : 1);
     end_products();
   };
   const auto multiply_values = [&](uint stage) {
@@ -357,7 +375,7 @@ AKUNU_DEVICE void attend_rows(const AttentionStages<kDims>& stages, const Attent
 
   const auto attend = [&] {
   if (consumer == 1) come_to(kTurn, 2 * kWarpgroupThreads);  // the first turn is the other's
-  Turn<kAttentionStages> turn, last;
+  Turn<Stages::kStages> turn, last;
   uint first = seen.first_block();
   wait_for_phase(stages.has_keys(0), 0);
   multiply_keys(0);
@@ -380,6 +398,7 @@ AKUNU_DEVICE void attend_rows(const AttentionStages<kDims>& stages, const Attent
     wait_for_products<1>(scores);
     if (lane == 0) arrive(stages.wants_keys(turn.stage));
     weigh_block(next);
+    compute_before_wait(softmax.total[0] + softmax.total[1], stages.unused());
     wait_for_products(results);
     end_values(last.stage, first, is_spoilt);
 #pragma unroll
