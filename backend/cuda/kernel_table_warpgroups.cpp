@@ -109,6 +109,14 @@ void add_launches(const Launch& launch, const TileKernel& function, uint32_t col
   }
 }
 
+// kernels/warpgroup_attention.h: rows of a tile, positions of a block, and bytes of barriers before what is aligned to 1,024.
+constexpr uint32_t kAttentionRows = 128, kAttentionPositions = 128, kBarrierBytes = 256 + 1024;
+
+uint32_t attention_bytes(uint32_t head_dim) {
+  const uint32_t stages = head_dim > 64 ? 3 : 4;
+  return kBarrierBytes + 2 * head_dim * (kAttentionRows + 2 * stages * kAttentionPositions);
+}
+
 }  // namespace
 
 bool prompts_on_warpgroups(uint32_t capability, std::string_view architectures) {
@@ -161,6 +169,22 @@ OnWarpgroups put_on_warpgroups(const KernelRequest& request, uint32_t k, metal::
   }
   kernel.launches = std::move(launches);
   return found;
+}
+
+bool put_attention_on_warpgroups(const KernelRequest& request, metal::Kernel& kernel) {
+  const auto shape = request.params.get<AttentionParams>();
+  if (request.cache != Format::f16 || (shape.head_dim != 64 && shape.head_dim != 128) ||
+      shape.soft_cap > 0.0f)
+    return false;
+  metal::Launch& launch = kernel.launches.front();
+  launch.function = "warpgroup_attention_d" + std::to_string(shape.head_dim);
+  launch.grid = [](const Scope& scope) {
+    const auto& of = scope.get<AttentionParams>();
+    return Grid{.threadgroups = {of.n_heads, scope.n_rows / kAttentionRows + scope.n_spans, 1},
+                .threads = {kTileThreads, 1, 1},
+                .threadgroup_bytes = {attention_bytes(of.head_dim)}};
+  };
+  return true;
 }
 
 uint64_t OnWarpgroups::workspace_bytes(uint32_t n_rows, uint32_t k) const {
