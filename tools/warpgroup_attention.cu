@@ -58,10 +58,10 @@ struct CachedPositions {
   }
 };
 
-template <uint kDims>
-__global__ void __launch_bounds__(384, 1) attend(const __grid_constant__ Problem problem) {
+template <uint kDims, uint kGroups>
+__global__ void __launch_bounds__(128 + 128 * kGroups, 1) attend(const __grid_constant__ Problem problem) {
   extern __shared__ __align__(16) uchar memory[];
-  constexpr uint kRows = kConsumers * kQueryRows;
+  constexpr uint kRows = kGroups * kQueryRows;
   launch_next();
   inputs_ready();
   const uint first_row = (gridDim.y - 1 - blockIdx.y) * kRows, head = blockIdx.x;
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(384, 1) attend(const __grid_constant__ Problem
                            min(kRows, problem.n_rows - first_row), problem.scale};
   const CachedPositions<kDims> cache{problem, head / (problem.n_heads / problem.n_kv_heads),
                                      first_row};
-  attend_prompt_tile<kDims>(tile, cache, memory, threadIdx.x);
+  attend_prompt_tile<kDims, kGroups>(tile, cache, memory, threadIdx.x);
 }
 
 namespace {
@@ -143,11 +143,12 @@ struct Text {
   }
 };
 
-template <uint kDims>
+template <uint kDims, uint kGroups>
 void launch(const Shape& shape, const Text& text, uint first, uint n_rows) {
-  constexpr uint kBytes = AttentionStages<kDims>::kBytes;
+  constexpr uint kBytes = AttentionStages<kDims, kGroups>::kBytes, kRows = kGroups * kQueryRows;
   static const bool is_ready = [] {
-    must(cudaFuncSetAttribute(attend<kDims>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
+    must(cudaFuncSetAttribute(attend<kDims, kGroups>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                              kBytes),
          "shared memory");
     return true;
   }();
@@ -164,13 +165,13 @@ void launch(const Shape& shape, const Text& text, uint first, uint n_rows) {
                         n_rows,
                         shape.window,
                         1.0f / std::sqrt(float(kDims))};
-  attend<kDims><<<dim3(shape.n_heads, (n_rows + 127) / 128), 384, kBytes>>>(problem);
+  attend<kDims, kGroups>
+      <<<dim3(shape.n_heads, (n_rows + kRows - 1) / kRows), 128 + 2 * kRows, kBytes>>>(problem);
 }
-void launch(const Shape& shape, const Text& text, uint first, uint n_rows) {
-  if (shape.dims == 64)
-    launch<64>(shape, text, first, n_rows);
-  else
-    launch<128>(shape, text, first, n_rows);
+void launch(const Shape& shape, const Text& text, uint groups, uint first, uint n_rows) {
+  const auto own = shape.dims == 64 ? (groups == 1 ? launch<64, 1> : launch<64, 2>)
+                                    : (groups == 1 ? launch<128, 1> : launch<128, 2>);
+  own(shape, text, first, n_rows);
   must(cudaGetLastError(), "a launch");
 }
 
@@ -231,34 +232,34 @@ double compare(const Shape& shape, const Inputs& inputs, uint row, uint head,
 bool check(const Shape& shape, int n_runs) {
   const Inputs inputs(shape);
   const Text text(inputs);
-  const auto run = [&](uint first, uint n_rows) {
+  const auto run = [&](uint groups, uint first, uint n_rows) {
     must(cudaMemset(text.out.at, 0xff, text.out.count * sizeof(float)), "cudaMemset");
-    launch(shape, text, first, n_rows);
+    launch(shape, text, groups, first, n_rows);
     must(cudaDeviceSynchronize(), "a kernel");
     return text.out.get();
   };
-  const std::vector<float> whole = run(0, shape.n_rows);
+  const std::vector<float> whole = run(2, 0, shape.n_rows);
   double worst = 0, square = 0, squares = 0;
   for (uint row = 0; row < shape.n_rows; row += shape.n_rows > 400 ? 13 : 1)
     for (uint head = 0; head < shape.n_heads; ++head)
       worst = std::fmax(worst, compare(shape, inputs, row, head, whole, square, squares));
   bool same = true;
   for (int i = 0; i < n_runs; ++i) {
-    const std::vector<float> again = run(0, shape.n_rows);
+    const std::vector<float> again = run(1 + i % 2, 0, shape.n_rows);
     same = same && std::memcmp(again.data(), whole.data(), whole.size() * sizeof(float)) == 0;
   }
   bool alone = true;
   const size_t width = size_t(shape.n_heads) * shape.dims;
   for (const uint first : {shape.n_rows / 3, shape.n_rows / 2, shape.n_rows - 1}) {
     const uint n_rows = std::min(shape.n_rows - first, first % 2 == 0 ? 70u : shape.n_rows);
-    const std::vector<float> part = run(first, n_rows);
+    const std::vector<float> part = run(2 - first % 2, first, n_rows);
     alone = alone && std::memcmp(part.data() + first * width, whole.data() + first * width,
                                  n_rows * width * sizeof(float)) == 0;
   }
   const bool good = worst <= 1 && same && alone;
   std::printf(
       "%2u heads, %u of keys, of %3u: %4u rows at %4u, window %4u: error / bound %.3f, relative "
-      "%.2e; bits of runs %s, of rows alone %s\n",
+      "%.2e; bits of tiles and runs %s, of rows alone %s\n",
       shape.n_heads, shape.n_kv_heads, shape.dims, shape.n_rows, shape.position, shape.window,
       worst, std::sqrt(square / squares), same ? "same" : "DIFFER", alone ? "same" : "DIFFER");
   return good;
@@ -267,17 +268,20 @@ bool check(const Shape& shape, int n_runs) {
 void time_of(const Shape& shape) {
   const Inputs inputs(shape);
   const Text text(inputs);
-  const int n_launches = 10;
-  launch(shape, text, 0, shape.n_rows);
-  const float ms = Events().best(5, [&] {
-    for (int i = 0; i < n_launches; ++i) launch(shape, text, 0, shape.n_rows);
-  });
   double pairs = 0;
   for (uint row = 0; row < shape.n_rows; ++row) pairs += shape.position + row + 1 - shape.begin(row);
-  const double us = 1e3 * ms / n_launches;
-  std::printf("%-14s %2u heads of %3u: %4u rows at %4u: %8.1f us %6.1f TFLOP/s\n", shape.name,
-              shape.n_heads, shape.dims, shape.n_rows, shape.position, us,
-              4.0 * shape.n_heads * shape.dims * pairs / us * 1e-6);
+  std::printf("%-12s %2u heads of %3u: %4u rows at %4u:", shape.name, shape.n_heads, shape.dims,
+              shape.n_rows, shape.position);
+  for (const uint groups : {1u, 2u}) {
+    const int n_launches = 10;
+    const float ms = Events().best(5, [&] {
+      for (int i = 0; i < n_launches; ++i) launch(shape, text, groups, 0, shape.n_rows);
+    });
+    const double us = 1e3 * ms / n_launches;
+    std::printf("  tiles of %3u %8.1f us %6.1f TFLOP/s", 64 * groups, us,
+                4.0 * shape.n_heads * shape.dims * pairs / us * 1e-6);
+  }
+  std::printf("\n");
 }
 
 int run(int argc, char** argv) {

@@ -76,7 +76,8 @@ REPLACED = {
 # command's workspace (kernels/split_input.h).
 ELSEWHERE = {("gemm", 0): 24, ("gemm_group", 0): 24}
 
-# Threads of a block at most, and how many blocks a multiprocessor is to have registers for.
+# Threads of a block at most, and how many blocks a multiprocessor is to have registers for: of a kernel, or of one
+# of its instances as the host names it.
 LAUNCH_BOUNDS = (
     dict.fromkeys(("gemm", "gemm_group"), "__launch_bounds__(256, 2) ")
     | dict.fromkeys(
@@ -85,6 +86,9 @@ LAUNCH_BOUNDS = (
     | dict.fromkeys(
         ("warpgroup_matmul", "warpgroup_matmul_group", "warpgroup_attention"),
         "__launch_bounds__(384, 1) ",
+    )
+    | dict.fromkeys(
+        ("warpgroup_attention_d64_x1", "warpgroup_attention_d128_x1"), "__launch_bounds__(256, 1) "
     )
 )
 
@@ -195,7 +199,8 @@ def entry(function: HostFunction, waits_itself: bool, stages: bool) -> str:
             slot = ELSEWHERE.get((name, parameter.index), parameter.index)
             at = BY_VALUE.get(slot, f"arguments.slots[{slot}]")
         arguments.append(f"{'deref' if parameter.is_reference else 'any'}({at})")
-    bounds = STAGED_BOUNDS if stages else LAUNCH_BOUNDS.get(name, "")
+    of_name = LAUNCH_BOUNDS.get(name, "")
+    bounds = STAGED_BOUNDS if stages else LAUNCH_BOUNDS.get(function.host_name, of_name)
     lines = [
         f'extern "C" __global__ void {bounds}akunu_{function.host_name}('
         "const __grid_constant__ AkunuArguments arguments) {",

@@ -27,7 +27,7 @@ ONE, TWO = AttentionShape(1, 1, 64), AttentionShape(2, 1, 128)
 class Problem(ctypes.Structure):
     _fields_ = (
         [("params", ctypes.c_uint8 * 32)]
-        + [(name, ctypes.c_uint32) for name in ("seed", "first_span", "n_spans")]
+        + [(name, ctypes.c_uint32) for name in ("groups", "seed", "first_span", "n_spans")]
         + [
             (name, ctypes.c_void_p)
             for name in ("query", "keys", "values", "out", "rows", "pages", "spans")
@@ -62,9 +62,9 @@ def aligned(data: np.ndarray) -> np.ndarray:
     return copy
 
 
-def attend(library, setting, step=None, *, seed=0, first_span=0, n_spans=None, shape=None):
-    """Rows of the spans; those of others stay NaN."""
-    step, shape = step or setting.step, shape or setting.shape
+def attend(library, setting, step=None, *, groups=2, seed=0, first_span=0, n_spans=None):
+    """Rows of the spans, in tiles of `groups` times 64; those of others stay NaN."""
+    step, shape = step or setting.step, setting.shape
     packed = pack_params(
         "attention", shape.n_heads, shape.n_kv_heads, shape.head_dim, shape.window, shape.scale,
         shape.soft_cap, step.page_stride, step.page_base,
@@ -73,7 +73,7 @@ def attend(library, setting, step=None, *, seed=0, first_span=0, n_spans=None, s
     out = np.full(setting.query.shape, np.nan, np.float32)
     tables = [np.ascontiguousarray(a) for a in (step.rows, step.pages, step.spans)]
     problem = Problem(
-        (ctypes.c_uint8 * 32).from_buffer_copy(bytes(packed)), seed, first_span,
+        (ctypes.c_uint8 * 32).from_buffer_copy(packed), groups, seed, first_span,
         len(step.spans) if n_spans is None else n_spans,
         *(a.ctypes.data for a in (*arrays, out, *tables)),
     )  # fmt: skip

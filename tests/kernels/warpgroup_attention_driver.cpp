@@ -15,7 +15,7 @@ namespace {
 
 struct Problem {
   akunu::AttentionParams params;
-  uint32_t seed, first_span, n_spans;
+  uint32_t groups, seed, first_span, n_spans;
   const float* query;
   const ushort* keys;
   const ushort* values;
@@ -50,10 +50,10 @@ struct CachedPositions {
   const ushort* values(uint position) const { return problem.values + offset(position); }
 };
 
-template <uint kDims>
+template <uint kDims, uint kGroups>
 void attend(const Problem& problem) {
-  static_assert(AttentionStages<kDims>::kBytes <= kDynamicMemory);
-  constexpr uint kRows = kConsumers * kQueryRows;
+  static_assert(AttentionStages<kDims, kGroups>::kBytes <= kDynamicMemory);
+  constexpr uint kRows = kGroups * kQueryRows;
   const akunu::AttentionParams& params = problem.params;
   uint seed = problem.seed;
   for (uint s = 0; s < problem.n_spans; ++s) {
@@ -67,9 +67,10 @@ void attend(const Problem& problem) {
         const CachedPositions cache{problem, problem.rows + first_row, span.sequence,
                                     head / (params.n_heads / params.n_kv_heads)};
         ++seed;
-        Block block(384, seed, seed % 64 * 16);
-        block.run(
-            [&](uint thread) { attend_prompt_tile<kDims>(tile, cache, block.memory, thread); });
+        Block block(128 + kRows * 2, seed, seed % 64 * 16);
+        block.run([&](uint thread) {
+          attend_prompt_tile<kDims, kGroups>(tile, cache, block.memory, thread);
+        });
       }
   }
 }
@@ -80,10 +81,10 @@ void attend(const Problem& problem) {
 // 0, or 1 and what was misused.
 extern "C" int32_t attend(const gpu::Problem* problem, char* message, uint32_t message_bytes) {
   try {
-    if (problem->params.head_dim == 64)
-      gpu::attend<64>(*problem);
-    else
-      gpu::attend<128>(*problem);
+    const auto own = problem->params.head_dim == 64
+                         ? (problem->groups == 1 ? gpu::attend<64, 1> : gpu::attend<64, 2>)
+                         : (problem->groups == 1 ? gpu::attend<128, 1> : gpu::attend<128, 2>);
+    own(*problem);
   } catch (const gpu::Misuse& misuse) {
     std::snprintf(message, message_bytes, "%s", misuse.what());
     return 1;

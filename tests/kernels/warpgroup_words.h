@@ -252,6 +252,7 @@ T max(T a, T b) {
 
 struct alignas(8) float2 {
   float x, y;
+  float2() = default;
   float2(float a, float b) : x(a), y(b) {}
 };
 

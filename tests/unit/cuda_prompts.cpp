@@ -179,23 +179,33 @@ void test_attention() {
   const auto function = [&](bool on_warpgroups = true, Format cache = Format::f16) {
     return functions_of(kernel_for(Operation::attention, {}, params, on_warpgroups, cache));
   };
-  check(function() == "warpgroup_attention_d128 ", function());
+  check(function() == "warpgroup_attention_d128_x1 warpgroup_attention_d128_x2 ", function());
   check(function(false) == "attention_prompt_d128 ", "without the variable");
   check(!contains(function(true, Format::f32), "warpgroup"), "a cache in F32");
   const Kernel kernel = kernel_for(Operation::attention, {}, params);
-  for (const uint32_t rows : {1u, 127u, 128u, 129u, 1000u}) {
-    const metal::Grid grid = kernel.launches.front().grid(
-        Scope{reinterpret_cast<const std::byte*>(&params), rows, 3});
-    check(grid.threadgroups[0] == 6 && grid.threadgroups[1] >= (rows + 127) / 128 + 2 &&
-              grid.threads[0] == 384,
-          "tiles of " + std::to_string(rows) + " rows in three spans");
-    // Queries of two warpgroups, three blocks of keys and of values, barriers: what a block may have.
-    check(grid.threadgroup_bytes[0] == 1280 + 2 * 128 * (128 + 6 * 128) &&
-              grid.threadgroup_bytes[0] <= 232448,
-          "shared memory");
+  for (const uint32_t rows : {1u, 63u, 65u, 1408u, 1409u, 3000u}) {
+    uint32_t serving = 0;
+    for (const Launch& launch : kernel.launches) {
+      if (rows < launch.min_rows || rows > launch.max_rows) continue;
+      ++serving;
+      const metal::Grid grid =
+          launch.grid(Scope{reinterpret_cast<const std::byte*>(&params), rows, 3});
+      // 11 tiles of 128 rows for each of six heads are half as many as there are multiprocessors.
+      const uint32_t tile = rows <= 1408 ? 64 : 128;
+      check(grid.threadgroups[0] == 6 && grid.threadgroups[1] >= (rows + tile - 1) / tile + 2 &&
+                grid.threads[0] == 128 + 2 * tile,
+            "tiles of " + std::to_string(rows) + " rows in three spans");
+      // Queries, three blocks of keys and of values, barriers: what a block may have.
+      check(grid.threadgroup_bytes[0] == 1280 + 2 * 128 * (tile + 6 * 128) &&
+                grid.threadgroup_bytes[0] <= 232448,
+            "shared memory");
+    }
+    check(serving == 1, std::to_string(rows) + " rows have one launch");
   }
+  params.n_heads = 128;
+  check(function() == "warpgroup_attention_d128_x2 ", "one tile for each head fills the GPU");
   params.head_dim = 64;
-  check(function() == "warpgroup_attention_d64 ", function());
+  check(function() == "warpgroup_attention_d64_x2 ", function());
   params.soft_cap = 30.0f;
   check(function() == "attention_prompt_d64 ", "a soft cap");
   params.soft_cap = 0.0f;

@@ -25,6 +25,12 @@ constexpr float kWeightExponent = 14.0f;
 // What rows see: [begin, end) some of them, [all_begin, all_end) all of them.
 struct SeenByRows {
   uint begin = 0xffffffffu, end = 0, all_begin = 0, all_end = 0xffffffffu;
+  AKUNU_DEVICE void add(const SeenByRows& more) {
+    begin = min(begin, more.begin);
+    end = max(end, more.end);
+    all_begin = max(all_begin, more.all_begin);
+    all_end = min(all_end, more.all_end);
+  }
   AKUNU_DEVICE uint first_block() const { return begin / kTilePositions * kTilePositions; }
 };
 
@@ -40,35 +46,32 @@ struct AttentionTile {
 //   Range range(row)      positions [begin, end) that a row of the tile sees
 //   const ushort* keys(position), values(position)    where those of a position lie; further ones of its page follow
 
+// The rows of warpgroup `consumer`.
 template <class Cache>
-AKUNU_DEVICE SeenByRows seen_by(const Cache& cache, uint first, uint end, uint lane) {
+AKUNU_DEVICE SeenByRows seen_by(const Cache& cache, uint consumer, uint n_rows, uint lane) {
   SeenByRows seen;
-  for (uint r = first + lane; r < end; r += 32) {
-    const auto own = cache.range(r);
-    seen.begin = min(seen.begin, uint(own.begin));
-    seen.end = max(seen.end, uint(own.end));
-    seen.all_begin = max(seen.all_begin, uint(own.begin));
-    seen.all_end = min(seen.all_end, uint(own.end));
+#pragma unroll
+  for (uint i = 0; i < kQueryRows / 32; ++i) {
+    const uint row = consumer * kQueryRows + i * 32 + lane;
+    if (row >= n_rows) continue;
+    const auto own = cache.range(row);
+    seen.add({own.begin, own.end, own.begin, own.end});
   }
-  seen.begin = simd_min(seen.begin);
-  seen.end = simd_max(seen.end);
-  seen.all_begin = simd_max(seen.all_begin);
-  seen.all_end = simd_min(seen.all_end);
-  return seen;
+  return {simd_min(seen.begin), simd_max(seen.end), simd_max(seen.all_begin),
+          simd_min(seen.all_end)};
 }
 
 // --- Shared memory -----------------------------------------------------------------------------------
 
 // mbarriers, then queries of each warpgroup, the rings of keys and of values: each [kDims / 64] slabs of rows of 128 bytes.
-template <uint kDims>
+template <uint kDims, uint kGroups>
 struct AttentionStages {
-  static constexpr uint kSlabs = kDims / kSlabColumns;
   static constexpr uint kQueryBytes = 2 * kQueryRows * kDims;
   static constexpr uint kBlockBytes = 2 * kTilePositions * kDims;
-  static constexpr uint kSlabBytes = kBlockBytes / kSlabs;
+  static constexpr uint kSlabBytes = kTilePositions * 128;
   static constexpr uint kStages = kDims > 64 ? 3 : 4;  // blocks of keys, and of values
   static constexpr uint kBytes =
-      kBarrierBytes + 1024 + kConsumers * kQueryBytes + 2 * kStages * kBlockBytes;
+      kBarrierBytes + 1024 + kGroups * kQueryBytes + 2 * kStages * kBlockBytes;
   static_assert(kBytes <= kSharedBytes, "a block has as much");
 
   ulong* barriers;
@@ -78,7 +81,7 @@ struct AttentionStages {
         first(memory + kBarrierBytes + 1024 - shared_address(memory + kBarrierBytes) % 1024) {}
   AKUNU_DEVICE uchar* queries(uint consumer) const { return first + consumer * kQueryBytes; }
   AKUNU_DEVICE uchar* keys(uint stage) const {
-    return first + kConsumers * kQueryBytes + stage * kBlockBytes;
+    return first + kGroups * kQueryBytes + stage * kBlockBytes;
   }
   AKUNU_DEVICE uchar* values(uint stage) const { return keys(kStages + stage); }
   // Of each stage: that it has been filled, and that it may be filled again.
@@ -97,8 +100,8 @@ struct AttentionStages {
       for (uint i = 0; i < kStages; ++i) {
         begin_barrier(has_keys(i), kCopyThreads / 32);
         begin_barrier(has_values(i), kCopyThreads / 32);
-        begin_barrier(wants_keys(i), 4 * kConsumers);
-        begin_barrier(wants_values(i), 4 * kConsumers);
+        begin_barrier(wants_keys(i), 4 * kGroups);
+        begin_barrier(wants_values(i), 4 * kGroups);
         *spoilt(i) = 0;
       }
     }
@@ -112,6 +115,7 @@ struct AttentionStages {
 // neighbouring threads copy neighbouring bytes, and the swizzle is the same for all of them.
 template <uint kDims>
 struct CopiedPieces {
+  static constexpr uint kSlabBytes = kTilePositions * 128;
   static constexpr uint kStep = kCopyThreads / 8;  // positions
   static constexpr uint kCount = kTilePositions / kStep;
   static_assert(kStep == 8, "the swizzle is the same");
@@ -137,7 +141,7 @@ struct CopiedPieces {
     for (uint i = 0; i < kCount; ++i)
 #pragma unroll
       for (uint slab = 0; slab < kDims / kSlabColumns; ++slab)
-        copy_16_bytes(block + to + slab * AttentionStages<kDims>::kSlabBytes + i * kStep * 128,
+        copy_16_bytes(block + to + slab * kSlabBytes + i * kStep * 128,
                       pool + from + i * kStep * kDims + slab * kSlabColumns, is_there(i));
   }
   // Puts zeros in the place of what is not finite. Returns whether there was any.
@@ -162,11 +166,11 @@ struct CopiedPieces {
 };
 
 // Two warps copy all blocks of keys, or of values. The next block's copies begin before they wait for a block's.
-template <bool kIsValues, uint kDims, class Cache>
-AKUNU_DEVICE void copy_blocks(const AttentionStages<kDims>& stages, const Cache& cache,
+template <bool kIsValues, uint kDims, uint kGroups, class Cache>
+AKUNU_DEVICE void copy_blocks(const AttentionStages<kDims, kGroups>& stages, const Cache& cache,
                               const SeenByRows& seen, uint thread) {
   const CopiedPieces<kDims> pieces(thread);
-  Turn<AttentionStages<kDims>::kStages> turn, last;
+  Turn<AttentionStages<kDims, kGroups>::kStages> turn, last;
   const auto block_at = [&](uint stage) {
     return kIsValues ? stages.values(stage) : stages.keys(stage);
   };
@@ -198,32 +202,33 @@ AKUNU_DEVICE void copy_blocks(const AttentionStages<kDims>& stages, const Cache&
 
 // --- The warps that multiply ---------------------------------------------------------------------------
 
-// Rounds a warp's 16 query rows. Returns what undoes the factor of a lane's two rows.
+// Rounds a warp's 16 query rows; rows past the end repeat the last one. Returns the factors of a lane's two rows.
 template <uint kDims>
 AKUNU_DEVICE void round_queries(const AttentionTile& tile, uint first, uchar* queries, uint warp,
-                                uint lane, float (&unscale)[2]) {
-#pragma unroll 4
+                                uint lane, float (&factors)[2]) {
+  constexpr uint kSlabs = kDims / kSlabColumns;
+  float2 x[16][kSlabs];
+#pragma unroll
   for (uint r = 0; r < 16; ++r) {
-    const uint row = 16 * warp + r;
-    const bool is_there = first + row < tile.n_rows;
-    const float* const from =
-        tile.query + (is_there ? ulong(first + row) * tile.row_stride : 0) + 2 * lane;
-    float x[kDims / 32];
+    const uint row = min(first + 16 * warp + r, tile.n_rows - 1);
+    const float* const from = tile.query + ulong(row) * tile.row_stride;
+#pragma unroll
+    for (uint slab = 0; slab < kSlabs; ++slab)
+      x[r][slab] = reinterpret_cast<const float2*>(from + slab * kSlabColumns)[lane];
+  }
+#pragma unroll
+  for (uint r = 0; r < 16; ++r) {
     float largest = 0.0f;
 #pragma unroll
-    for (uint i = 0; i < kDims / 32; ++i) {
-      x[i] = is_there ? from[i / 2 * kSlabColumns + i % 2] : 0.0f;
-      largest = larger_of(largest, fabs(x[i]));
-    }
+    for (uint slab = 0; slab < kSlabs; ++slab)
+      largest = larger_of(largest, larger_of(fabs(x[r][slab].x), fabs(x[r][slab].y)));
     const float factor = factor_of(simd_max(largest));
+    if (r % 8 == lane / 4) factors[r / 8] = factor;
+    uchar* const to = queries + (16 * warp + r) * 128 + (lane / 4 ^ r % 8) * 16 + lane % 4 * 4;
 #pragma unroll
-    for (uint part = 0; part < 2; ++part)
-      if (r == lane / 4 + 8 * part) unscale[part] = 1.0f / factor;  // exact
-#pragma unroll
-    for (uint slab = 0; slab < kDims / kSlabColumns; ++slab)
-      *reinterpret_cast<uint*>(queries + slab * (kQueryRows * 128) + row * 128 +
-                               (lane / 4 ^ row % 8) * 16 + lane % 4 * 4) =
-          pack_halves(x[2 * slab] * factor, x[2 * slab + 1] * factor);
+    for (uint slab = 0; slab < kSlabs; ++slab)
+      *reinterpret_cast<uint*>(to + slab * (kQueryRows * 128)) =
+          pack_halves(x[r][slab].x * factor, x[r][slab].y * factor);
   }
   stores_before_products();
 }
@@ -304,22 +309,20 @@ AKUNU_DEVICE void add_not_finite(float (&results)[kDims / 2], const ushort* valu
 // each warpgroup, it may issue its products.
 constexpr uint kQueriesThere = 2, kTurn = 4;
 
-template <uint kDims, class Cache>
-AKUNU_DEVICE void attend_rows(const AttentionStages<kDims>& stages, const AttentionTile& tile,
-                              const Cache& cache, const SeenByRows& seen, uint consumer, uint warp,
-                              uint lane) {
-  using Stages = AttentionStages<kDims>;
+template <uint kDims, uint kGroups, class Cache>
+AKUNU_DEVICE void attend_rows(const AttentionStages<kDims, kGroups>& stages, const AttentionTile& tile,
+                              const Cache& cache, const SeenByRows& seen, const SeenByRows& own_seen,
+                              uint consumer, uint warp, uint lane) {
+  using Stages = AttentionStages<kDims, kGroups>;
   const uint first_row = consumer * kQueryRows, own_row = first_row + 16 * warp + lane / 4;
   RunningSoftmax softmax;
-  float unscale[2] = {1.0f, 1.0f};
-  round_queries<kDims>(tile, first_row, stages.queries(consumer), warp, lane, unscale);
+  float factors[2] = {1.0f, 1.0f};
+  round_queries<kDims>(tile, first_row, stages.queries(consumer), warp, lane, factors);
   meet_at(kQueriesThere + consumer, kWarpgroupThreads);
-  const SeenByRows own_seen =
-      seen_by(cache, first_row, min(first_row + kQueryRows, tile.n_rows), lane);
   uint begin[2] = {0, 0}, end[2] = {0, 0};
 #pragma unroll
   for (uint part = 0; part < 2; ++part) {
-    softmax.factor[part] = tile.scale * 0x1.715476p+0f * unscale[part];
+    softmax.factor[part] = tile.scale * 0x1.715476p+0f / factors[part];
     softmax.top[part] = -as_type<float>(0x7f800000u);
     softmax.shift[part] = softmax.total[part] = 0.0f;
     if (own_row + 8 * part >= tile.n_rows) continue;
@@ -374,7 +377,7 @@ AKUNU_DEVICE void attend_rows(const AttentionStages<kDims>& stages, const Attent
   };
 
   const auto attend = [&] {
-  if (consumer == 1) come_to(kTurn, 2 * kWarpgroupThreads);  // the first turn is the other's
+  if (kGroups == 2 && consumer == 1) come_to(kTurn, 2 * kWarpgroupThreads);  // the first turn is the other's
   Turn<Stages::kStages> turn, last;
   uint first = seen.first_block();
   wait_for_phase(stages.has_keys(0), 0);
@@ -387,13 +390,13 @@ AKUNU_DEVICE void attend_rows(const AttentionStages<kDims>& stages, const Attent
 #pragma unroll 1
   for (; first + kTilePositions < seen.end; last = turn, turn.next()) {
     const uint next = first + kTilePositions;
-    meet_at(kTurn + consumer, 2 * kWarpgroupThreads);
+    if (kGroups == 2) meet_at(kTurn + consumer, 2 * kWarpgroupThreads);
     wait_for_phase(stages.has_keys(turn.stage), turn.parity);
     multiply_keys(turn.stage);
     wait_for_phase(stages.has_values(last.stage), last.parity);
     const bool is_spoilt = *stages.spoilt(last.stage) == first + 1;
     multiply_values(last.stage);
-    if (consumer == 0 || next + kTilePositions < seen.end)
+    if (kGroups == 2 && (consumer == 0 || next + kTilePositions < seen.end))
       come_to(kTurn + 1 - consumer, 2 * kWarpgroupThreads);
     wait_for_products<1>(scores);
     if (lane == 0) arrive(stages.wants_keys(turn.stage));
@@ -431,24 +434,29 @@ AKUNU_DEVICE void attend_rows(const AttentionStages<kDims>& stages, const Attent
   }
 }
 
-// Attention of the rows of a tile, at most 128, with 384 threads and AttentionStages<kDims>::kBytes of shared memory.
-template <uint kDims, class Cache>
+// Attention of the rows of a tile, at most 64 for each of the kGroups (1 or 2) warpgroups that multiply, with 128 threads
+// more and AttentionStages<kDims, kGroups>::kBytes of shared memory. The bits of a row are the same with one or two.
+template <uint kDims, uint kGroups, class Cache>
 AKUNU_DEVICE void attend_prompt_tile(const AttentionTile& tile, const Cache& cache, uchar* memory,
                                      uint thread_index) {
   if constexpr (!kHasWarpgroups) return;
-  const AttentionStages<kDims> stages(memory);
+  const AttentionStages<kDims, kGroups> stages(memory);
   const uint warp = thread_index / 32, lane = thread_index % 32;
   stages.begin(thread_index);
-  if (warp >= 4 * kConsumers) {
-    leave_registers<40>();
-    const SeenByRows seen = seen_by(cache, 0, tile.n_rows, lane);
-    if (warp < 4 * kConsumers + kCopyThreads / 32)
+  SeenByRows seen = seen_by(cache, 0, tile.n_rows, lane), own_seen = seen;
+  if (kGroups == 2) {
+    const SeenByRows second = seen_by(cache, 1, tile.n_rows, lane);
+    seen.add(second);
+    if (warp / 4 == 1) own_seen = second;
+  }
+  if (warp >= 4 * kGroups) {
+    if (kGroups == 2) leave_registers<40>();
+    if (warp < 4 * kGroups + kCopyThreads / 32)
       copy_blocks<false>(stages, cache, seen, thread_index % kCopyThreads);
     else
       copy_blocks<true>(stages, cache, seen, thread_index % kCopyThreads);
   } else {
-    take_registers<232>();
-    const SeenByRows seen = seen_by(cache, 0, tile.n_rows, lane);
-    attend_rows<kDims>(stages, tile, cache, seen, warp / 4, warp % 4, lane);
+    if (kGroups == 2) take_registers<232>();
+    attend_rows(stages, tile, cache, seen, own_seen, warp / 4, warp % 4, lane);
   }
 }

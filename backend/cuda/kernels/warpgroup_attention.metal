@@ -1,6 +1,6 @@
 // attention of prompts on warpgroups: heads of 64 and 128 dimensions, a cache of halves (kernels/warpgroup_attention.h)
 //
-// Grid: (n_heads, tiles of 128 rows); neighbouring blocks read the same keys and values. Tiles begin with the last one,
+// Grid: (n_heads, tiles of 64 or 128 rows); neighbouring blocks read the same keys and values. Tiles begin with the last one,
 // whose rows see most.
 #include "metal/kernels/attention_split.h"
 
@@ -24,7 +24,7 @@ struct CachedPositions {
   device const ushort* values(uint position) const { return value_cache + offset(position); }
 };
 
-template <uint kDims>
+template <uint kDims, uint kGroups>
 [[kernel]] void warpgroup_attention(
     device const float* query [[buffer(0)]], device const ushort* key_cache [[buffer(1)]],
     device const ushort* value_cache [[buffer(2)]], device float* out [[buffer(3)]],
@@ -33,7 +33,7 @@ template <uint kDims>
     device const Span* spans [[buffer(30)]], threadgroup uchar* memory [[threadgroup(0)]],
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]]) {
-  constexpr uint kRows = kConsumers * kQueryRows;
+  constexpr uint kRows = kGroups * kQueryRows;
   uint tiles = 0;
   for (uint i = 0; i < pass.n_spans; ++i)
     tiles += (spans[pass.first_span + i].n_rows + kRows - 1) / kRows;
@@ -57,11 +57,13 @@ template <uint kDims>
                       group.x / (params.n_heads / params.n_kv_heads),
                       kDims,             params.window,
                       params.page_table_base, params.page_table_stride};
-  attend_prompt_tile<kDims>(tile, cache, memory, thread_index);
+  attend_prompt_tile<kDims, kGroups>(tile, cache, memory, thread_index);
 }
 
-#define AKUNU_WARPGROUP_ATTENTION(dims)                                          \
-  template [[host_name("warpgroup_attention_d" #dims)]] [[kernel]] decltype(     \
-      warpgroup_attention<dims>) warpgroup_attention<dims>;
-AKUNU_WARPGROUP_ATTENTION(64)
-AKUNU_WARPGROUP_ATTENTION(128)
+#define AKUNU_WARPGROUP_ATTENTION(dims, n)                                              \
+  template [[host_name("warpgroup_attention_d" #dims "_x" #n)]] [[kernel]] decltype(    \
+      warpgroup_attention<dims, n>) warpgroup_attention<dims, n>;
+AKUNU_WARPGROUP_ATTENTION(64, 1)
+AKUNU_WARPGROUP_ATTENTION(64, 2)
+AKUNU_WARPGROUP_ATTENTION(128, 1)
+AKUNU_WARPGROUP_ATTENTION(128, 2)
