@@ -293,6 +293,7 @@ template <class T>
 T simd_min(T value) {
   return over_warp(value, min<T>);
 }
+inline bool simd_any(bool value) { return simd_max(uint(value)) != 0; }
 // A copy of 16 bytes happens as late as it may; what is there until then is NaN.
 inline void copy_16_bytes(void* to, const void* from, bool is_there) {
   const uint place = shared_address(to);

@@ -233,38 +233,53 @@ AKUNU_DEVICE void round_queries(const AttentionTile& tile, uint first, uchar* qu
   stores_before_products();
 }
 
-// The running softmax of a lane's two rows: the largest score so far (as wgmma sums it), what is added to a score's
-// exponent for it, and the lane's own part of the sum of weights.
+// The running softmax of a lane's two rows: the largest score so far (as wgmma sums it), what is added to exponents for
+// it, and the lane's own part of the sum of weights.
 struct RunningSoftmax {
-  float factor[2];  // of a score: to the exponent of two
+  float factor[2];  // of a score: makes it an exponent of 2
   float top[2], shift[2], total[2];
 };
 
 // Makes weights of the scores. `shrink`: what the results so far are multiplied by.
 AKUNU_DEVICE void weigh(RunningSoftmax& softmax, float (&scores)[64], float (&shrink)[2]) {
   const float lowest = -as_type<float>(0x7f800000u);
+  float shift[2];
+  bool is_far[2];
 #pragma unroll
   for (uint part = 0; part < 2; ++part) {
-    float top = softmax.top[part];
+    const float factor = softmax.factor[part], before = softmax.top[part];
+    float top = before;
 #pragma unroll
     for (uint i = 0; i < 32; ++i) top = larger_of(top, scores[i / 2 * 4 + 2 * part + i % 2]);
     top = larger_of(top, simd_shuffle_xor(top, 1));
     top = larger_of(top, simd_shuffle_xor(top, 2));
-    const float factor = softmax.factor[part];
-    // Nothing seen yet: all scores are the lowest, and weigh 0.
-    const float shift = top == lowest ? 0.0f : fma(-top, factor, kWeightExponent);
-    shrink[part] =
-        softmax.top[part] == lowest ? 0.0f : power_of_two_near(shift - softmax.shift[part]);
+    // Where nothing was seen yet, all scores are the lowest, and weigh 0. The rounding of a shift is the same for all
+    // weights, unless it is no small number.
+    shift[part] = top == lowest ? 0.0f : fma(-top, factor, kWeightExponent);
+    is_far[part] = fabs(shift[part]) > 65536.0f;
+    const float fall = is_far[part] ? (before - top) * factor : shift[part] - softmax.shift[part];
+    shrink[part] = before == lowest ? 0.0f : power_of_two_near(fall);
+    softmax.top[part] = top;
+    softmax.shift[part] = shift[part];
+  }
+  if (simd_any(is_far[0] || is_far[1])) {
+#pragma unroll
+    for (uint i = 0; i < 64; ++i)
+      if (is_far[i / 2 % 2]) scores[i] = scores[i] - softmax.top[i / 2 % 2];
+#pragma unroll
+    for (uint part = 0; part < 2; ++part)
+      if (is_far[part]) shift[part] = kWeightExponent;
+  }
+#pragma unroll
+  for (uint part = 0; part < 2; ++part) {
     float sums[2] = {0.0f, 0.0f};
 #pragma unroll
     for (uint i = 0; i < 32; ++i) {
       float& score = scores[i / 2 * 4 + 2 * part + i % 2];
-      score = power_of_two_near(fma(score, factor, shift));
+      score = power_of_two_near(fma(score, softmax.factor[part], shift[part]));
       sums[i % 2] += score;
     }
     softmax.total[part] = fma(softmax.total[part], shrink[part], sums[0] + sums[1]);
-    softmax.top[part] = top;
-    softmax.shift[part] = shift;
   }
 }
 
@@ -443,20 +458,26 @@ AKUNU_DEVICE void attend_prompt_tile(const AttentionTile& tile, const Cache& cac
   const AttentionStages<kDims, kGroups> stages(memory);
   const uint warp = thread_index / 32, lane = thread_index % 32;
   stages.begin(thread_index);
-  SeenByRows seen = seen_by(cache, 0, tile.n_rows, lane), own_seen = seen;
-  if (kGroups == 2) {
-    const SeenByRows second = seen_by(cache, 1, tile.n_rows, lane);
-    seen.add(second);
-    if (warp / 4 == 1) own_seen = second;
-  }
+  const auto look = [&](SeenByRows& own_seen) {
+    SeenByRows seen = own_seen = seen_by(cache, 0, tile.n_rows, lane);
+    if (kGroups == 2) {
+      const SeenByRows second = seen_by(cache, 1, tile.n_rows, lane);
+      seen.add(second);
+      if (warp / 4 == 1) own_seen = second;
+    }
+    return seen;
+  };
+  SeenByRows own_seen;
   if (warp >= 4 * kGroups) {
     if (kGroups == 2) leave_registers<40>();
+    const SeenByRows seen = look(own_seen);
     if (warp < 4 * kGroups + kCopyThreads / 32)
       copy_blocks<false>(stages, cache, seen, thread_index % kCopyThreads);
     else
       copy_blocks<true>(stages, cache, seen, thread_index % kCopyThreads);
   } else {
     if (kGroups == 2) take_registers<232>();
+    const SeenByRows seen = look(own_seen);
     attend_rows(stages, tile, cache, seen, own_seen, warp / 4, warp % 4, lane);
   }
 }
