@@ -52,14 +52,17 @@ struct CachedPositions {
     const ulong page = problem.pages[position / kPage];
     return ((page * problem.n_kv_heads + kv_head) * kPage + position % kPage) * kDims;
   }
-  __device__ const ushort* keys(uint position) const { return problem.key_cache + offset(position); }
+  __device__ const ushort* keys(uint position) const {
+    return problem.key_cache + offset(position);
+  }
   __device__ const ushort* values(uint position) const {
     return problem.value_cache + offset(position);
   }
 };
 
 template <uint kDims, uint kGroups>
-__global__ void __launch_bounds__(128 + 128 * kGroups, 1) attend(const __grid_constant__ Problem problem) {
+__global__ void __launch_bounds__(128 + 128 * kGroups, 1)
+    attend(const __grid_constant__ Problem problem) {
   extern __shared__ __align__(16) uchar memory[];
   constexpr uint kRows = kGroups * kQueryRows;
   launch_next();
@@ -215,8 +218,7 @@ double compare(const Shape& shape, const Inputs& inputs, uint row, uint head,
   for (uint d = 0; d < shape.dims; ++d) {
     double exact = 0, bound = 0;
     for (size_t i = 0; i < scores.size(); ++i) {
-      const double v =
-          number_of(inputs.values[inputs.place(shape, kv_head, begin + uint(i)) + d]);
+      const double v = number_of(inputs.values[inputs.place(shape, kv_head, begin + uint(i)) + d]);
       exact += weights[i] * v;
       bound += std::fabs(v) * (weights[i] * relative[i] + std::ldexp(1.0, -38));
     }
@@ -269,7 +271,8 @@ void time_of(const Shape& shape) {
   const Inputs inputs(shape);
   const Text text(inputs);
   double pairs = 0;
-  for (uint row = 0; row < shape.n_rows; ++row) pairs += shape.position + row + 1 - shape.begin(row);
+  for (uint row = 0; row < shape.n_rows; ++row)
+    pairs += shape.position + row + 1 - shape.begin(row);
   std::printf("%-12s %2u heads of %3u: %4u rows at %4u:", shape.name, shape.n_heads, shape.dims,
               shape.n_rows, shape.position);
   for (const uint groups : {1u, 2u}) {
@@ -304,9 +307,8 @@ int run(int argc, char** argv) {
     for (const auto& [name, n_heads, n_kv_heads, dims] :
          {std::tuple{"Qwen3-0.6B", 16u, 8u, 128u}, std::tuple{"Llama-3.2-1B", 32u, 8u, 64u},
           std::tuple{"Llama-3.1-8B", 32u, 8u, 128u}})
-      for (const auto& [position, n_rows] :
-           {std::pair{0u, 512u}, std::pair{0u, 2048u}, std::pair{6144u, 2048u},
-            std::pair{0u, 8192u}})
+      for (const auto& [position, n_rows] : {std::pair{0u, 512u}, std::pair{0u, 2048u},
+                                             std::pair{6144u, 2048u}, std::pair{0u, 8192u}})
         time_of({name, n_heads, n_kv_heads, dims, position, n_rows, 0, 1.0f});
     return 0;
   }

@@ -186,8 +186,8 @@ bool put_attention_on_warpgroups(const KernelRequest& request, metal::Kernel& ke
     if (groups == 1 && few_rows == 0) continue;
     const uint32_t rows = groups * kQueryRows;
     Launch& own = kernel.launches.emplace_back(launch);
-    own.function = "warpgroup_attention_d" + std::to_string(shape.head_dim) + "_x" +
-                   std::to_string(groups);
+    own.function =
+        "warpgroup_attention_d" + std::to_string(shape.head_dim) + "_x" + std::to_string(groups);
     own.grid = [=](const Scope& scope) {
       return Grid{.threadgroups = {shape.n_heads, scope.n_rows / rows + scope.n_spans, 1},
                   .threads = {2 * rows + kCopyThreads, 1, 1},

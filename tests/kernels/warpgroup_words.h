@@ -68,8 +68,8 @@ struct Thread {
   akunu::metal::emulator::Fiber fiber;
   bool is_done = false;
   bool is_fenced = false;
-  bool is_unordered = false;      // it has written what wgmma will read, and no fence came after that
-  uint64_t n_met = 0;             // barriers of its warp and of its block that it has reached
+  bool is_unordered = false;  // it has written what wgmma will read, and no fence came after that
+  uint64_t n_met = 0;         // barriers of its warp and of its block that it has reached
   std::vector<Product> products;  // all so far
   std::vector<size_t> groups;     // how many of those each committed group ends with
   size_t n_seen = 0;              // those that were waited for
@@ -218,6 +218,8 @@ inline void Block::run(const std::function<void(uint)>& own_body) {
     }
   }
   if (failure.empty() && !copies.empty()) failure = "a copy that nobody waited for";
+  for (const NamedBarrier& own : named)
+    if (failure.empty() && own.n_come != 0) failure = "a named barrier where some came for nothing";
   if (!failure.empty()) throw Misuse(failure);
 }
 
@@ -282,7 +284,8 @@ inline float simd_shuffle_xor(float value, uint mask) {
 template <class T, class Operation>
 T over_warp(T value, const Operation& operation) {
   for (uint step = 16; step > 0; step /= 2)
-    value = operation(value, as_type<T>(meet_warp(as_type<uint>(value), the_block->current % kWarp ^ step)));
+    value = operation(
+        value, as_type<T>(meet_warp(as_type<uint>(value), the_block->current % kWarp ^ step)));
   return value;
 }
 template <class T>
@@ -297,8 +300,7 @@ inline bool simd_any(bool value) { return simd_max(uint(value)) != 0; }
 // A copy of 16 bytes happens as late as it may; what is there until then is NaN.
 inline void copy_16_bytes(void* to, const void* from, bool is_there) {
   const uint place = shared_address(to);
-  if (place % 16 != 0 || reinterpret_cast<uintptr_t>(from) % 16 != 0 ||
-      place + 16 > Block::kShared)
+  if (place % 16 != 0 || reinterpret_cast<uintptr_t>(from) % 16 != 0 || place + 16 > Block::kShared)
     throw Misuse("a copy of 16 bytes off its alignment, or past the end");
   std::memset(to, 0xff, 16);
   this_thread().copies.push_back({to, is_there ? from : nullptr, 16, nullptr});
@@ -561,8 +563,7 @@ inline void compute(size_t index, std::vector<float>& sums) {
       const Product& part = block.threads[block.current - t + other].products[index];
       for (uint i = 0; i < 4; ++i)
         for (uint j = 0; j < 2; ++j)
-          rows[i % 2][i / 2 * 8 + 2 * other + j] =
-              product.value(part.a[i] >> (16 * j) & 0xffffu);
+          rows[i % 2][i / 2 * 8 + 2 * other + j] = product.value(part.a[i] >> (16 * j) & 0xffffu);
     }
   }
   for (uint n = 0; n < 2 * product.count; n += 8)

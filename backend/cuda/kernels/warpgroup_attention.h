@@ -119,7 +119,8 @@ struct CopiedPieces {
   static constexpr uint kStep = kCopyThreads / 8;  // positions
   static constexpr uint kCount = kTilePositions / kStep;
   static_assert(kStep == 8, "the swizzle is the same");
-  uint position, from, to;  // of the first one; numbers from the block's beginning, bytes in shared memory
+  uint position, from,
+      to;  // of the first one; numbers from the block's beginning, bytes in shared memory
   AKUNU_DEVICE explicit CopiedPieces(uint thread)
       : position(thread / 8),
         from(thread / 8 * kDims + thread % 8 * 8),
@@ -289,8 +290,7 @@ AKUNU_DEVICE void cut_scores(float (&scores)[64], uint first, const uint (&begin
 #pragma unroll
   for (uint i = 0; i < 64; ++i) {
     const uint position = first + i / 4 * 8 + i % 2, part = i / 2 % 2;
-    if (position < begin[part] || position >= end[part])
-      scores[i] = -as_type<float>(0x7f800000u);
+    if (position < begin[part] || position >= end[part]) scores[i] = -as_type<float>(0x7f800000u);
   }
 }
 
@@ -325,9 +325,9 @@ AKUNU_DEVICE void add_not_finite(float (&results)[kDims / 2], const ushort* valu
 constexpr uint kQueriesThere = 2, kTurn = 4;
 
 template <uint kDims, uint kGroups, class Cache>
-AKUNU_DEVICE void attend_rows(const AttentionStages<kDims, kGroups>& stages, const AttentionTile& tile,
-                              const Cache& cache, const SeenByRows& seen, const SeenByRows& own_seen,
-                              uint consumer, uint warp, uint lane) {
+AKUNU_DEVICE void attend_rows(const AttentionStages<kDims, kGroups>& stages,
+                              const AttentionTile& tile, const Cache& cache, const SeenByRows& seen,
+                              const SeenByRows& own_seen, uint consumer, uint warp, uint lane) {
   using Stages = AttentionStages<kDims, kGroups>;
   const uint first_row = consumer * kQueryRows, own_row = first_row + 16 * warp + lane / 4;
   RunningSoftmax softmax;
@@ -392,43 +392,44 @@ AKUNU_DEVICE void attend_rows(const AttentionStages<kDims, kGroups>& stages, con
   };
 
   const auto attend = [&] {
-  if (kGroups == 2 && consumer == 1) come_to(kTurn, 2 * kWarpgroupThreads);  // the first turn is the other's
-  Turn<Stages::kStages> turn, last;
-  uint first = seen.first_block();
-  wait_for_phase(stages.has_keys(0), 0);
-  multiply_keys(0);
-  wait_for_products(scores);
-  if (lane == 0) arrive(stages.wants_keys(0));
-  weigh_block(first);
-  pack_weights();
-  turn.next();
+    Turn<Stages::kStages> turn, last;
+    uint first = seen.first_block();
+    if (kGroups == 2 && consumer == 1 && first + kTilePositions < seen.end)
+      come_to(kTurn, 2 * kWarpgroupThreads);  // the first turn is the other's
+    wait_for_phase(stages.has_keys(0), 0);
+    multiply_keys(0);
+    wait_for_products(scores);
+    if (lane == 0) arrive(stages.wants_keys(0));
+    weigh_block(first);
+    pack_weights();
+    turn.next();
 #pragma unroll 1
-  for (; first + kTilePositions < seen.end; last = turn, turn.next()) {
-    const uint next = first + kTilePositions;
-    if (kGroups == 2) meet_at(kTurn + consumer, 2 * kWarpgroupThreads);
-    wait_for_phase(stages.has_keys(turn.stage), turn.parity);
-    multiply_keys(turn.stage);
+    for (; first + kTilePositions < seen.end; last = turn, turn.next()) {
+      const uint next = first + kTilePositions;
+      if (kGroups == 2) meet_at(kTurn + consumer, 2 * kWarpgroupThreads);
+      wait_for_phase(stages.has_keys(turn.stage), turn.parity);
+      multiply_keys(turn.stage);
+      wait_for_phase(stages.has_values(last.stage), last.parity);
+      const bool is_spoilt = *stages.spoilt(last.stage) == first + 1;
+      multiply_values(last.stage);
+      if (kGroups == 2 && (consumer == 0 || next + kTilePositions < seen.end))
+        come_to(kTurn + 1 - consumer, 2 * kWarpgroupThreads);
+      wait_for_products<1>(scores);
+      if (lane == 0) arrive(stages.wants_keys(turn.stage));
+      weigh_block(next);
+      compute_before_wait(softmax.total[0] + softmax.total[1], stages.unused());
+      wait_for_products(results);
+      end_values(last.stage, first, is_spoilt);
+#pragma unroll
+      for (uint i = 0; i < kDims / 2; ++i) results[i] = results[i] * shrink[i / 2 % 2];
+      pack_weights();
+      first = next;
+    }
     wait_for_phase(stages.has_values(last.stage), last.parity);
     const bool is_spoilt = *stages.spoilt(last.stage) == first + 1;
     multiply_values(last.stage);
-    if (kGroups == 2 && (consumer == 0 || next + kTilePositions < seen.end))
-      come_to(kTurn + 1 - consumer, 2 * kWarpgroupThreads);
-    wait_for_products<1>(scores);
-    if (lane == 0) arrive(stages.wants_keys(turn.stage));
-    weigh_block(next);
-    compute_before_wait(softmax.total[0] + softmax.total[1], stages.unused());
     wait_for_products(results);
     end_values(last.stage, first, is_spoilt);
-#pragma unroll
-    for (uint i = 0; i < kDims / 2; ++i) results[i] = results[i] * shrink[i / 2 % 2];
-    pack_weights();
-    first = next;
-  }
-  wait_for_phase(stages.has_values(last.stage), last.parity);
-  const bool is_spoilt = *stages.spoilt(last.stage) == first + 1;
-  multiply_values(last.stage);
-  wait_for_products(results);
-  end_values(last.stage, first, is_spoilt);
   };
   if (seen.begin < seen.end) attend();
 
@@ -440,7 +441,8 @@ AKUNU_DEVICE void attend_rows(const AttentionStages<kDims, kGroups>& stages, con
     const uint row = own_row + 8 * part;
     if (row >= tile.n_rows) continue;
     const float share = 1.0f / total;
-    float2* const to = reinterpret_cast<float2*>(tile.out + ulong(row) * tile.row_stride) + lane % 4;
+    float2* const to =
+        reinterpret_cast<float2*>(tile.out + ulong(row) * tile.row_stride) + lane % 4;
 #pragma unroll
     for (uint j = 0; j < kDims / 8; ++j)
       to[4 * j] = end[part] > begin[part] ? float2(results[4 * j + 2 * part] * share,

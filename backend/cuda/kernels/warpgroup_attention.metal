@@ -50,19 +50,24 @@ template <uint kDims, uint kGroups>
   const AttentionTile tile =
       AttentionTile{query + place, out + place, params.n_heads * kDims,
                     min(kRows, span.n_rows - tile_index * kRows), params.scale};
-  const CachedPositions cache =
-      CachedPositions{key_cache,         value_cache,
-                      rows + first_row,  pages,
-                      span.sequence,     params.n_kv_heads,
-                      group.x / (params.n_heads / params.n_kv_heads),
-                      kDims,             params.window,
-                      params.page_table_base, params.page_table_stride};
+  const CachedPositions cache = CachedPositions{key_cache,
+                                                value_cache,
+                                                rows + first_row,
+                                                pages,
+                                                span.sequence,
+                                                params.n_kv_heads,
+                                                group.x / (params.n_heads / params.n_kv_heads),
+                                                kDims,
+                                                params.window,
+                                                params.page_table_base,
+                                                params.page_table_stride};
   attend_prompt_tile<kDims, kGroups>(tile, cache, memory, thread_index);
 }
 
-#define AKUNU_WARPGROUP_ATTENTION(dims, n)                                              \
-  template [[host_name("warpgroup_attention_d" #dims "_x" #n)]] [[kernel]] decltype(    \
-      warpgroup_attention<dims, n>) warpgroup_attention<dims, n>;
+#define AKUNU_WARPGROUP_ATTENTION(dims, n) \
+  template [[host_name(                    \
+      "warpgroup_attention_d" #dims        \
+      "_x" #n)]] [[kernel]] decltype(warpgroup_attention<dims, n>) warpgroup_attention<dims, n>;
 AKUNU_WARPGROUP_ATTENTION(64, 1)
 AKUNU_WARPGROUP_ATTENTION(64, 2)
 AKUNU_WARPGROUP_ATTENTION(128, 1)
