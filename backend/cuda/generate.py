@@ -76,8 +76,8 @@ REPLACED = {
 # command's workspace (kernels/split_input.h).
 ELSEWHERE = {("gemm", 0): 24, ("gemm_group", 0): 24}
 
-# Threads of a block at most, and how many blocks a multiprocessor is to have registers for: of a kernel, or of one
-# of its instances as the host names it.
+# Threads of a block at most, and how many blocks a multiprocessor is to have registers for: of a
+# kernel, or of one of its instances as the host names it.
 LAUNCH_BOUNDS = (
     dict.fromkeys(("gemm", "gemm_group"), "__launch_bounds__(256, 2) ")
     | dict.fromkeys(

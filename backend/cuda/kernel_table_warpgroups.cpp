@@ -176,7 +176,7 @@ OnWarpgroups put_on_warpgroups(const KernelRequest& request, uint32_t k, metal::
 bool put_attention_on_warpgroups(const KernelRequest& request, metal::Kernel& kernel) {
   const auto shape = request.params.get<AttentionParams>();
   if (request.cache != Format::f16 || (shape.head_dim != 64 && shape.head_dim != 128) ||
-      shape.soft_cap > 0.0f)
+      shape.soft_cap > 0.0f || !(shape.scale > 0.0f))
     return false;
   const Launch launch = kernel.launches.front();
   kernel.launches.clear();

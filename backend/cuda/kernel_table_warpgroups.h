@@ -30,7 +30,7 @@ struct OnWarpgroups {
 OnWarpgroups put_on_warpgroups(const KernelRequest& request, uint32_t k, metal::Kernel& kernel);
 
 // Replaces the launch of attention where its shape has a wgmma kernel: heads of 64 or 128 dimensions, a cache in F16, no
-// soft cap. Returns whether it has.
+// soft cap, a positive scale. Returns whether it has.
 bool put_attention_on_warpgroups(const KernelRequest& request, metal::Kernel& kernel);
 
 }  // namespace akunu::cuda

@@ -331,12 +331,20 @@ inline void meet_block() {
 
 // --- warpgroup.h ---------------------------------------------------------------------------------------
 
-inline float half_value(uint bits) {
+inline float value_of_half(uint bits) {
   const uint sign = bits >> 15 & 1, exponent = bits >> 10 & 31, mantissa = bits & 1023;
   float value = exponent == 31  ? (mantissa ? NAN : INFINITY)
                 : exponent == 0 ? std::ldexp(float(mantissa), -24)
                                 : std::ldexp(float(1024 + mantissa), int(exponent) - 25);
   return sign ? -value : value;
+}
+inline float half_value(uint bits) {
+  static const std::vector<float> values = [] {
+    std::vector<float> all(65536);
+    for (uint i = 0; i < 65536; ++i) all[i] = value_of_half(i);
+    return all;
+  }();
+  return values[bits];
 }
 // Of a number that is exact in a double, to nearest even.
 inline uint half_bits(double value) {

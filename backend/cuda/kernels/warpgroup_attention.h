@@ -2,13 +2,13 @@
 // (sm_90a): tiles of query rows of one head against blocks of positions, with a running softmax (FlashAttention-3,
 // arXiv 2407.08608).
 //
-// 1. Floor. For 64 rows and 128 positions tensor cores take 2 * 8 * head_dim / 16 times 64 cycles; the softmax of that
-//    has 64 scores a lane, of four or five instructions each. So one warpgroup's softmax runs beside the other's
-//    products: the two take turns in issuing them (named barriers). And a warpgroup has the products of the next
-//    block's scores and of this block's values under way together.
+// 1. Floor. For 64 rows and 128 positions tensor cores take 8 * head_dim cycles, the powers of two of the softmax 512,
+//    and the rest of it about as many. So one warpgroup's softmax runs beside the other's products: the two take turns
+//    in issuing them (named barriers). And a warpgroup has the products of the next block's scores and of this block's
+//    values under way together.
 // 2. A query row is rounded to f16 once, after multiplying by the power of two that brings its largest magnitude into
-//    [2^14, 2^15): off by 2^-11 of a number, or 2^-39 of the row's largest. The softmax's weights, up to 2^14, are rounded to f16
-//    likewise. Keys and values are f16 in the cache. Products are exact, sums float32.
+//    [2^14, 2^15): off by 2^-11 of a number, or 2^-39 of the row's largest. The softmax's weights, up to 2^14, are
+//    rounded to f16 likewise. Keys and values are f16 in the cache. Products are exact, sums float32.
 // 3. Two warps copy keys, and two values (cp.async of 16 bytes): positions lie in order in a page, and wgmma reads them
 //    swizzled. They put zeros where a position is outside what the tile sees.
 // 4. Blocks begin at multiples of kTilePositions, whichever rows a tile has, and a position that a row does not see
@@ -63,7 +63,7 @@ AKUNU_DEVICE SeenByRows seen_by(const Cache& cache, uint consumer, uint n_rows, 
 
 // --- Shared memory -----------------------------------------------------------------------------------
 
-// mbarriers, then queries of each warpgroup, the rings of keys and of values: each [kDims / 64] slabs of rows of 128 bytes.
+// mbarriers, then queries of each warpgroup, the rings of keys and of values: each kDims / 64 slabs of rows of 128 bytes.
 template <uint kDims, uint kGroups>
 struct AttentionStages {
   static constexpr uint kQueryBytes = 2 * kQueryRows * kDims;
@@ -119,8 +119,8 @@ struct CopiedPieces {
   static constexpr uint kStep = kCopyThreads / 8;  // positions
   static constexpr uint kCount = kTilePositions / kStep;
   static_assert(kStep == 8, "the swizzle is the same");
-  uint position, from,
-      to;  // of the first one; numbers from the block's beginning, bytes in shared memory
+  // Of the first one: `from` counts numbers from the block's beginning, `to` bytes in shared memory.
+  uint position, from, to;
   AKUNU_DEVICE explicit CopiedPieces(uint thread)
       : position(thread / 8),
         from(thread / 8 * kDims + thread % 8 * 8),
