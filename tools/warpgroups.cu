@@ -1,5 +1,6 @@
 // Checks and times the wgmma tiles of prompts (backend/cuda/kernels/warpgroup_tile.h) by themselves, on an sm_90a GPU:
-//   nvcc -std=c++17 -O3 -fmad=false -gencode arch=compute_90a,code=sm_90a -I src -I backend tools/warpgroups.cu -o warpgroups
+//   nvcc -std=c++17 -O3 -fmad=false -gencode arch=compute_90a,code=sm_90a -I src -I backend \
+//     tools/warpgroups.cu -o warpgroups
 //   ./warpgroups floor   the inner loop without copies, also without dequantising or scales
 //   ./warpgroups check   small shapes against float64; the same bits for rows alone and in a hundred runs
 //   ./warpgroups time    the matmul shapes of models
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "cuda/kernels/language.h"
+#include "device_memory.h"
 
 namespace gpu {
 #include "cuda/kernels/warpgroup.h"
@@ -88,51 +90,6 @@ __global__ void __launch_bounds__(384, 1) loop(float* out, uint n_windows, uint 
 }
 
 namespace {
-
-void must(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  std::printf("%s: %s\n", what, cudaGetErrorString(error));
-  std::exit(1);
-}
-
-template <class T>
-struct Memory {
-  T* at = nullptr;
-  size_t count;
-  explicit Memory(size_t n) : count(n) {
-    must(cudaMalloc(&at, n * sizeof(T)), "cudaMalloc");
-    must(cudaMemset(at, 0xff, n * sizeof(T)), "cudaMemset");
-  }
-  Memory(const Memory&) = delete;
-  ~Memory() { cudaFree(at); }
-  void put(const std::vector<T>& from) {
-    must(cudaMemcpy(at, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice), "a copy");
-  }
-  std::vector<T> get() const {
-    std::vector<T> to(count);
-    must(cudaMemcpy(to.data(), at, count * sizeof(T), cudaMemcpyDeviceToHost), "a copy");
-    return to;
-  }
-};
-
-struct Events {
-  cudaEvent_t first, last;
-  Events() { cudaEventCreate(&first), cudaEventCreate(&last); }
-  template <class Run>
-  float best(int n_runs, const Run& run) const {
-    float least = 1e9f;
-    for (int i = 0; i < n_runs; ++i) {
-      cudaEventRecord(first);
-      run();
-      cudaEventRecord(last);
-      must(cudaEventSynchronize(last), "a run");
-      float ms = 0;
-      cudaEventElapsedTime(&ms, first, last);
-      least = ms < least ? ms : least;
-    }
-    return least;
-  }
-};
 
 template <bool kUnpacks, bool kScales>
 void floor_of(const char* name) {

@@ -73,19 +73,30 @@ REPLACED = {
         '\n#include "cuda/kernels/warpgroup.h"\n#include "cuda/kernels/warpgroup_weights.h"\n'
         '#include "cuda/kernels/warpgroup_tile.h"\n'
     ),
+    "attend_prompt_tile": (
+        '\n#include "cuda/kernels/warpgroup.h"\n#include "cuda/kernels/warpgroup_tile.h"\n'
+        '#include "cuda/kernels/warpgroup_attention.h"\n'
+    ),
 }
 
 # Operands of a kernel that lie at another slot: the input of a prompt's matmul, in parts, in the
 # command's workspace (kernels/split_input.h).
 ELSEWHERE = {("gemm", 0): 24, ("gemm_group", 0): 24}
 
-# Threads of a block at most, and how many blocks a multiprocessor is to have registers for.
+# Threads of a block at most, and how many blocks a multiprocessor is to have registers for: of a
+# kernel, or of one of its instances as the host names it.
 LAUNCH_BOUNDS = (
     dict.fromkeys(("gemm", "gemm_group"), "__launch_bounds__(256, 2) ")
     | dict.fromkeys(
         ("rows_matmul", "rows_matmul_group", "rows_matmul_gated"), "__launch_bounds__(512, 1) "
     )
-    | dict.fromkeys(("warpgroup_matmul", "warpgroup_matmul_group"), "__launch_bounds__(384, 1) ")
+    | dict.fromkeys(
+        ("warpgroup_matmul", "warpgroup_matmul_group", "warpgroup_attention"),
+        "__launch_bounds__(384, 1) ",
+    )
+    | dict.fromkeys(
+        ("warpgroup_attention_d64_x1", "warpgroup_attention_d128_x1"), "__launch_bounds__(256, 1) "
+    )
 )
 
 
@@ -197,8 +208,10 @@ def entry(
             slot = elsewhere.get((name, parameter.index), parameter.index)
             at = BY_VALUE.get(slot, f"arguments.slots[{slot}]")
         arguments.append(f"{'deref' if parameter.is_reference else 'any'}({at})")
-    bounds = STAGED_BOUNDS if stages else LAUNCH_BOUNDS.get(name, "")
-    if (name, 0) in elsewhere and elsewhere is STAGED_ROWS_ELSEWHERE:
+    bounds = LAUNCH_BOUNDS.get(function.host_name, LAUNCH_BOUNDS.get(name, ""))
+    if stages:
+        bounds = STAGED_BOUNDS
+    elif elsewhere.get((name, 0)) == STAGED_ROWS_ELSEWHERE.get((name, 0)):
         bounds = STAGED_ROWS_BOUNDS
     lines = [
         f'extern "C" __global__ void {bounds}akunu_{function.host_name}('

@@ -440,9 +440,12 @@ std::optional<Kernel> attention_of_rows(const KernelRequest& request, const std:
 }
 
 // kernels/attention_prompt.metal: rows and positions of a tile, by the dimensions that it has room for.
-std::optional<Kernel> attention_of_prompts(const KernelRequest& request) {
+std::optional<Kernel> attention_of_prompts(const KernelRequest& request,
+                                           const KernelChoice& choice) {
   const uint32_t head_dim = request.params.get<AttentionParams>().head_dim;
   std::optional<Kernel> kernel = metal::find_kernel(request, kTiles);
+  if (kernel && choice.prompts_on_warpgroups && put_attention_on_warpgroups(request, *kernel))
+    return kernel;
   constexpr uint32_t kPad = 8, kMostDims = 256;
   if (!kernel || request.cache != Format::f16 || head_dim % 8 != 0 || head_dim > kMostDims)
     return kernel;
@@ -498,7 +501,7 @@ std::optional<Kernel> find_kernel(const KernelRequest& request, const KernelChoi
   if (request.row_class == RowClass::many) {
     switch (request.operation) {
       case Operation::attention:
-        return attention_of_prompts(request);
+        return attention_of_prompts(request, choice);
       case Operation::matmul:
       case Operation::matmul_add:
         return matmul_of_prompts<MatmulParams>(request, "split_input", choice);

@@ -109,6 +109,16 @@ void add_launches(const Launch& launch, const TileKernel& function, uint32_t col
   }
 }
 
+// kernels/warpgroup_attention.h: rows of a warpgroup, positions of a block, threads that copy, and bytes before what is
+// aligned to 1,024.
+constexpr uint32_t kQueryRows = 64, kTilePositions = 128, kCopyThreads = 128;
+constexpr uint32_t kBarrierBytes = 256 + 1024;
+
+uint32_t attention_bytes(uint32_t head_dim, uint32_t rows) {
+  const uint32_t stages = head_dim > 64 ? 3 : 4;
+  return kBarrierBytes + 2 * head_dim * (rows + 2 * stages * kTilePositions);
+}
+
 }  // namespace
 
 bool prompts_on_warpgroups(uint32_t capability, std::string_view architectures) {
@@ -163,6 +173,32 @@ OnWarpgroups put_on_warpgroups(const KernelRequest& request, uint32_t k, metal::
   }
   kernel.launches = std::move(launches);
   return found;
+}
+
+bool put_attention_on_warpgroups(const KernelRequest& request, metal::Kernel& kernel) {
+  const auto shape = request.params.get<AttentionParams>();
+  if (request.cache != Format::f16 || (shape.head_dim != 64 && shape.head_dim != 128) ||
+      shape.soft_cap > 0.0f || !(shape.scale > 0.0f))
+    return false;
+  const Launch launch = kernel.launches.front();
+  kernel.launches.clear();
+  // Tiles of 64 rows where those of 128 would leave half of the multiprocessors idle.
+  const uint32_t few_rows = kMultiprocessors / 2 / shape.n_heads * 2 * kQueryRows;
+  for (const uint32_t groups : {1u, 2u}) {
+    if (groups == 1 && few_rows == 0) continue;
+    const uint32_t rows = groups * kQueryRows;
+    Launch& own = kernel.launches.emplace_back(launch);
+    own.function =
+        "warpgroup_attention_d" + std::to_string(shape.head_dim) + "_x" + std::to_string(groups);
+    own.grid = [=](const Scope& scope) {
+      return Grid{.threadgroups = {shape.n_heads, scope.n_rows / rows + scope.n_spans, 1},
+                  .threads = {2 * rows + kCopyThreads, 1, 1},
+                  .threadgroup_bytes = {attention_bytes(shape.head_dim, rows)}};
+    };
+    own.min_rows = groups == 1 ? 1 : few_rows + 1;
+    own.max_rows = groups == 1 ? few_rows : UINT32_MAX;
+  }
+  return true;
 }
 
 uint64_t OnWarpgroups::workspace_bytes(uint32_t n_rows, uint32_t k) const {

@@ -1,4 +1,4 @@
-// Which matmuls of prompts run on wgmma (kernels/warpgroup_tile.h).
+// Which matmuls and which attention of prompts run on wgmma (kernels/warpgroup_tile.h, kernels/warpgroup_attention.h).
 #pragma once
 
 #include <array>
@@ -28,5 +28,9 @@ struct OnWarpgroups {
 // round the input. The launches that stay find their split input at the beginning of the workspace, before the rounded
 // one.
 OnWarpgroups put_on_warpgroups(const KernelRequest& request, uint32_t k, metal::Kernel& kernel);
+
+// Replaces the launch of attention where its shape has a wgmma kernel: heads of 64 or 128 dimensions, a cache in F16, no
+// soft cap, a positive scale. Returns whether it has.
+bool put_attention_on_warpgroups(const KernelRequest& request, metal::Kernel& kernel);
 
 }  // namespace akunu::cuda

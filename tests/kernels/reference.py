@@ -488,8 +488,11 @@ def attention(
     """`query` [rows, n_heads * head_dim]; caches [page, kv_head, 256, head_dim]; `sinks` [n_heads].
 
     `kind`: with bf16, query, keys, values and weights are rounded to it before they are multiplied;
-    with bf16_pair they are sums of two such numbers, with q16_32 whole ones times powers of two.
+    with bf16_pair they are sums of two such numbers, with q16_32 whole ones times powers of two;
+    with f16, query and weights are rounded to halves.
     """
+    if kind == "f32" and attends_on_warpgroups(shape, keys, len(step.rows)) and sinks is None:
+        kind = "f16"
     if kind == "bf16":
         with np.errstate(invalid="ignore"):
             query, keys, values = map(nearest_bfloat16, (query, keys, values))
@@ -513,6 +516,16 @@ def attention(
                 result = attend(shape, q, k, v, n_pages, kind, sink=sink)
             out[r, part], bound[r, part] = result
     return out, bound
+
+
+def attends_on_warpgroups(shape: AttentionShape, keys: Array, n_rows: int) -> bool:
+    return (
+        ON_WARPGROUPS
+        and n_rows > 16
+        and keys.dtype == np.float16
+        and shape.head_dim in (64, 128)
+        and not shape.soft_cap
+    )
 
 
 def attend_in_codes(
@@ -551,9 +564,13 @@ def attend(
     # query loses, and the product of the rests, are at most 2^-17 each.
     terms = {"f32": shape.head_dim / LANES, "bf16": shape.head_dim, "bf16_pair": 3 * shape.head_dim}
     terms["q16_32"] = shape.head_dim / 32 + 1
+    terms["f16"] = terms["f32"]
     if in_order:
         terms["f32"] = shape.head_dim
     error = (growth(terms[kind] + 6) + (kind == "bf16_pair") * 2.0**-16) * magnitude
+    if kind == "f16":
+        smallest = np.abs(q).max() * np.abs(k).sum(axis=1) * shape.scale
+        error = error + 2.0**-11 * magnitude + 2.0**-38 * smallest
     if shape.soft_cap:
         scores = shape.soft_cap * np.tanh(scores / shape.soft_cap)
         error = error + growth(8) * np.abs(scores)  # tanh 3 ulp, quotient, product
@@ -571,10 +588,12 @@ def attend(
         of_sink = error[scores.argmax()] + growth(2) * abs(sink - scores.max()) + growth(8)
         relative = relative + beside / total * of_sink
     # Weights, after the sum that they are divided by.
-    relative = relative + {"bf16": 2.0**-8, "bf16_pair": 2.0**-16}.get(kind, 0)
+    relative = relative + {"bf16": 2.0**-8, "bf16_pair": 2.0**-16, "f16": 2.0**-11}.get(kind, 0)
     result = weights @ v
     spread = (weights * relative) @ np.abs(v)
-    if kind != "f32":
+    if kind == "f16":
+        spread = spread + 2.0**-38 * np.abs(v).sum(axis=0)
+    elif kind != "f32":
         spread = spread + 2.0**-126 * (1 + np.abs(v).sum(axis=0))  # too small to be normal
     if coded is not None:
         # A weight's code is off by a half, which is 2^-13 of the largest of 32 weights at most,

@@ -42,26 +42,21 @@ struct Misuse : std::runtime_error {
 
 // --- A block -----------------------------------------------------------------------------------------
 
-// A thread's part of one wgmma: its registers of A, and B's descriptor.
+// A thread's part of one wgmma: its registers of A, or A's descriptor, and B's descriptor.
 struct Product {
   float* sums;
+  uint count;         // of them
+  const uint* own_a;  // null: A is in shared memory
   uint a[4];
-  ulong inputs;
-  bool adds;
+  ulong first, inputs;
+  bool adds, is_transposed;   // B is MN-major
   float (*value)(uint bits);  // of its operands' type
 };
-struct Thread {
-  akunu::metal::emulator::Fiber fiber;
-  bool is_done = false;
-  bool is_fenced = false;
-  uint64_t n_met = 0;              // barriers of its warp and of its block that it has reached
-  std::vector<Product> products;   // all so far
-  size_t n_ended = 0, n_seen = 0;  // of those: in committed groups, and waited for
-  std::vector<float> shadow;       // the sums of what is under way
-};
-struct Meeting {
-  uint64_t n_arrived = 0;
-  uint values[2][kWarp];
+// Accumulators of products under way.
+struct Sums {
+  float* at;
+  std::vector<float> values;
+  size_t n_products;
 };
 struct Copy {
   void* to;
@@ -69,9 +64,31 @@ struct Copy {
   uint n_bytes;
   ulong* barrier;
 };
+struct Thread {
+  akunu::metal::emulator::Fiber fiber;
+  bool is_done = false;
+  bool is_fenced = false;
+  bool is_unordered = false;  // it has written what wgmma will read, and no fence came after that
+  uint64_t n_met = 0;         // barriers of its warp and of its block that it has reached
+  std::vector<Product> products;  // all so far
+  std::vector<size_t> groups;     // how many of those each committed group ends with
+  size_t n_seen = 0;              // those that were waited for
+  std::vector<Sums> sums;
+  std::vector<Copy> copies;  // of 16 bytes, that it has begun
+  std::vector<size_t> copy_groups;
+};
+struct Meeting {
+  uint64_t n_arrived = 0;
+  uint values[2][kWarp];
+};
 struct Barrier {
   int expected, pending, bytes;
   uint phase;
+};
+struct NamedBarrier {
+  std::vector<bool> has_come;
+  uint n_come = 0;
+  uint64_t round = 0;
 };
 
 class Block {
@@ -135,6 +152,7 @@ class Block {
   std::vector<Meeting> warps;
   uint64_t n_met = 0;
   std::vector<std::pair<uint, Barrier>> barriers;
+  NamedBarrier named[16];
   std::vector<Copy> copies;
   std::mt19937 random;
   std::vector<uchar> shared;
@@ -148,6 +166,7 @@ class Block {
 };
 
 inline Block* the_block = nullptr;
+inline uint shared_address(const void* at) { return the_block->address(at); }
 inline Thread& this_thread() { return the_block->threads[the_block->current]; }
 
 inline void enter_thread() {
@@ -199,6 +218,8 @@ inline void Block::run(const std::function<void(uint)>& own_body) {
     }
   }
   if (failure.empty() && !copies.empty()) failure = "a copy that nobody waited for";
+  for (const NamedBarrier& own : named)
+    if (failure.empty() && own.n_come != 0) failure = "a named barrier where some came for nothing";
   if (!failure.empty()) throw Misuse(failure);
 }
 
@@ -231,9 +252,20 @@ T max(T a, T b) {
   return a < b ? b : a;
 }
 
+struct alignas(8) float2 {
+  float x, y;
+  float2() = default;
+  float2(float a, float b) : x(a), y(b) {}
+};
+
 enum class mem_flags : uint { mem_none = 0 };
+// Before a thread tells others that wgmma may read what it wrote, a fence has to come.
+inline void must_be_ordered() {
+  if (this_thread().is_unordered) throw Misuse("copies that are not ordered before products");
+}
 // All lanes of a warp come; each gets the value of lane `from`.
 inline uint meet_warp(uint value, uint from) {
+  must_be_ordered();
   Block& block = *the_block;
   Thread& own = this_thread();
   Meeting& meeting = block.warps[block.current / kWarp];
@@ -249,6 +281,47 @@ inline void simdgroup_barrier(mem_flags) { meet_warp(0, 0); }
 inline float simd_shuffle_xor(float value, uint mask) {
   return as_type<float>(meet_warp(as_type<uint>(value), the_block->current % kWarp ^ mask));
 }
+template <class T, class Operation>
+T over_warp(T value, const Operation& operation) {
+  for (uint step = 16; step > 0; step /= 2)
+    value = operation(
+        value, as_type<T>(meet_warp(as_type<uint>(value), the_block->current % kWarp ^ step)));
+  return value;
+}
+template <class T>
+T simd_max(T value) {
+  return over_warp(value, max<T>);
+}
+template <class T>
+T simd_min(T value) {
+  return over_warp(value, min<T>);
+}
+inline bool simd_any(bool value) { return simd_max(uint(value)) != 0; }
+// A copy of 16 bytes happens as late as it may; what is there until then is NaN.
+inline void copy_16_bytes(void* to, const void* from, bool is_there) {
+  const uint place = shared_address(to);
+  if (place % 16 != 0 || reinterpret_cast<uintptr_t>(from) % 16 != 0 || place + 16 > Block::kShared)
+    throw Misuse("a copy of 16 bytes off its alignment, or past the end");
+  std::memset(to, 0xff, 16);
+  this_thread().copies.push_back({to, is_there ? from : nullptr, 16, nullptr});
+}
+inline void end_copies() { this_thread().copy_groups.push_back(this_thread().copies.size()); }
+template <uint kPending>
+void wait_for_copies() {
+  Thread& own = this_thread();
+  const size_t n_groups = own.copy_groups.size();
+  const size_t n_over = n_groups > kPending ? own.copy_groups[n_groups - kPending - 1] : 0;
+  for (size_t i = 0; i < n_over; ++i) {
+    Copy& copy = own.copies[i];
+    if (copy.to == nullptr) continue;
+    if (copy.from == nullptr)
+      std::memset(copy.to, 0, 16);
+    else
+      std::memcpy(copy.to, copy.from, 16);
+    copy.to = nullptr;
+    own.is_unordered = true;
+  }
+}
 inline void meet_block() {
   Block& block = *the_block;
   const uint64_t round = block.n_met / block.threads.size();
@@ -258,12 +331,20 @@ inline void meet_block() {
 
 // --- warpgroup.h ---------------------------------------------------------------------------------------
 
-inline float half_value(uint bits) {
+inline float value_of_half(uint bits) {
   const uint sign = bits >> 15 & 1, exponent = bits >> 10 & 31, mantissa = bits & 1023;
   float value = exponent == 31  ? (mantissa ? NAN : INFINITY)
                 : exponent == 0 ? std::ldexp(float(mantissa), -24)
                                 : std::ldexp(float(1024 + mantissa), int(exponent) - 25);
   return sign ? -value : value;
+}
+inline float half_value(uint bits) {
+  static const std::vector<float> values = [] {
+    std::vector<float> all(65536);
+    for (uint i = 0; i < 65536; ++i) all[i] = value_of_half(i);
+    return all;
+  }();
+  return values[bits];
 }
 // Of a number that is exact in a double, to nearest even.
 inline uint half_bits(double value) {
@@ -318,13 +399,13 @@ inline uint choose_bytes(uint low, uint high, uint which) {
   return chosen;
 }
 
-inline uint shared_address(const void* at) { return the_block->address(at); }
 inline void begin_barrier(ulong* at, uint n_threads) {
   the_block->barriers.push_back(
       {shared_address(at), Barrier{int(n_threads), int(n_threads), 0, 0}});
 }
 inline void barriers_ready() { meet_block(); }
 inline void arrive(ulong* at) {
+  must_be_ordered();
   Barrier& own = the_block->barrier(at);
   --own.pending;
   the_block->end_phase(own);
@@ -347,6 +428,33 @@ inline void copy_bytes(void* to, const void* from, uint n_bytes, ulong* barrier)
   the_block->copies.push_back({to, from, n_bytes, barrier});
 }
 inline void stores_before_copies() {}
+inline void stores_before_products() { this_thread().is_unordered = false; }
+// Comes to a named barrier. Returns the round that it waits for.
+inline uint64_t come_to(uint barrier, uint n_threads) {
+  Block& block = *the_block;
+  if (barrier == 0 || barrier > 15 || n_threads % kWarp != 0) throw Misuse("no such barrier");
+  NamedBarrier& own = block.named[barrier];
+  own.has_come.resize(block.threads.size());
+  if (own.has_come[block.current]) throw Misuse("a thread comes twice to a named barrier");
+  own.has_come[block.current] = true;
+  const uint64_t round = own.round;
+  if (++own.n_come == n_threads) {
+    own.has_come.assign(block.threads.size(), false);
+    own.n_come = 0;
+    ++own.round;
+  }
+  ++block.progress;
+  return round;
+}
+inline void meet_at(uint barrier, uint n_threads) {
+  const uint64_t round = come_to(barrier, n_threads);
+  the_block->wait([&] { return the_block->named[barrier].round > round; });
+}
+inline float power_of_two_near(float x) {
+  const float power = std::exp2(x);
+  return power < std::ldexp(1.0f, -126) ? 0.0f : power;
+}
+inline float larger_of(float a, float b) { return std::fmax(a, b); }
 inline float load_number(const float* at) { return *at; }
 inline void store_number(float* at, float value) { *at = value; }
 inline float max_of_threadgroup(float value, float*, uint, uint) {
@@ -365,96 +473,154 @@ void leave_registers() {}
 
 // A matrix descriptor: bits 0-13 address / 16, 16-29 leading and 32-45 stride offset / 16, 49-51 base offset,
 // 62-63 swizzle: 1 of 128 bytes, 3 of 32.
-inline ulong descriptor(const void* at, uint stride, uint swizzle) {
-  return ulong((shared_address(at) & 0x3ffff) >> 4) | ulong(1) << 16 | ulong(stride / 16) << 32 |
-         ulong(swizzle) << 62;
+inline ulong descriptor(const void* at, uint stride, uint swizzle, uint leading = 16) {
+  return ulong((shared_address(at) & 0x3ffff) >> 4) | ulong(leading / 16) << 16 |
+         ulong(stride / 16) << 32 | ulong(swizzle) << 62;
 }
 inline ulong inputs_at(const void* at) { return descriptor(at, 1024, 1); }
 inline ulong short_inputs_at(const void* at) { return descriptor(at, 256, 3); }
+inline ulong values_at(const void* at, uint slab_bytes) {
+  return descriptor(at, 1024, 1, slab_bytes);
+}
 inline ulong further(ulong inputs, uint n_bytes) {
   if (n_bytes % 16 != 0) throw Misuse("a descriptor off its alignment");
   return inputs + n_bytes / 16;
 }
 
-// Number (n, k) of the second operand, K-major, 16 numbers of k: a row's two core matrices of 8 x 16 bytes lie 16
-// bytes apart within the swizzled row, groups of eight rows a stride apart. The swizzle exchanges bits of the
-// address: of 128 bytes, bits 4-6 become themselves exclusive or bits 7-9; of 32 bytes, bit 4 exclusive or bit 7.
-inline float second_operand(const Product& product, uint n, uint k) {
-  const ulong inputs = product.inputs;
+// Number (n, k) of an operand in shared memory, 16 numbers of k. K-major: a row's two core matrices of 8 x 16 bytes lie
+// 16 bytes apart within the swizzled row, groups of eight rows a stride apart. MN-major: rows are those of k, with 64
+// numbers of n; groups of eight rows lie a stride apart, the next 64 numbers of n a leading offset. The swizzle
+// exchanges bits of the address: of 128 bytes, bits 4-6 become themselves exclusive or bits 7-9; of 32 bytes, bit 4
+// exclusive or bit 7.
+inline float shared_operand(ulong inputs, bool is_transposed, uint n, uint k,
+                            float (*value)(uint)) {
   const uint begin = uint(inputs & 0x3fff) << 4, stride = uint(inputs >> 32 & 0x3fff) << 4;
+  const uint leading = uint(inputs >> 16 & 0x3fff) << 4;
   const uint swizzle = uint(inputs >> 62);
   if ((inputs >> 49 & 7) != 0) throw Misuse("a base offset");
   const uint row_bytes = swizzle == 1 ? 128 : swizzle == 3 ? 32 : 0;
-  if (row_bytes == 0 || stride != 8 * row_bytes) throw Misuse("a layout that is not emulated");
-  uint at = begin + n / 8 * stride + n % 8 * row_bytes + 2 * k;
+  if (row_bytes == 0 || stride != 8 * row_bytes || (is_transposed && swizzle != 1))
+    throw Misuse("a layout that is not emulated");
+  uint at = begin;
+  if (is_transposed)
+    at += n / 64 * leading + n % 64 * 2 + k / 8 * stride + k % 8 * row_bytes;
+  else
+    at += n / 8 * stride + n % 8 * row_bytes + 2 * k;
   at ^= swizzle == 1 ? (at >> 7 & 7) << 4 : (at >> 7 & 1) << 4;
   if (at + 2 > Block::kShared) throw Misuse("a product past the end of shared memory");
   ushort bits;
   std::memcpy(&bits, the_block->base + at, 2);
-  return product.value(bits);
+  return value(bits);
 }
 
 inline void settle(uint (&)[4]) {}
+inline void compute_before_wait(float, uint*) {}
 inline void begin_products() { this_thread().is_fenced = true; }
-inline void add_product(float (&sums)[64], const uint (&a)[4], ulong inputs, uint adds,
-                        float (*value)(uint) = half_value) {
+inline void add_product(const Product& product) {
   Thread& own = this_thread();
   if (!own.is_fenced) throw Misuse("a product without a fence before it");
-  if (own.n_seen == own.products.size())
-    own.shadow.assign(sums, sums + 64);
-  else if (own.products.back().sums != sums)
-    throw Misuse("products with two sets of sums under way, which is not emulated");
-  own.products.push_back({sums, {a[0], a[1], a[2], a[3]}, inputs, adds != 0, value});
-  std::fill(sums, sums + 64, NAN);
+  auto sums = own.sums.begin();
+  while (sums != own.sums.end() && sums->at != product.sums) ++sums;
+  if (sums == own.sums.end()) {
+    own.sums.push_back({product.sums, {product.sums, product.sums + product.count}, 0});
+    sums = own.sums.end() - 1;
+  }
+  ++sums->n_products;
+  own.products.push_back(product);
+  std::fill(product.sums, product.sums + product.count, NAN);
+}
+inline void add_product(float (&sums)[64], const uint (&a)[4], ulong inputs, uint adds,
+                        float (*value)(uint) = half_value) {
+  add_product({sums, 64, a, {a[0], a[1], a[2], a[3]}, 0, inputs, adds != 0, false, value});
 }
 inline float bfloat16_value(uint bits) { return as_type<float>(bits << 16); }
 inline void add_product_bfloat16(float (&sums)[64], const uint (&a)[4], ulong inputs, uint adds) {
   add_product(sums, a, inputs, adds, bfloat16_value);
 }
-inline void end_products() { this_thread().n_ended = this_thread().products.size(); }
-inline void wait_for_products(float (&sums)[64]) {
+inline void add_scores(float (&sums)[64], ulong queries, ulong keys, uint adds) {
+  add_product({sums, 64, nullptr, {}, queries, keys, adds != 0, false, half_value});
+}
+template <uint kCount>
+void add_values(float (&sums)[kCount], const uint (&a)[4], ulong values) {
+  add_product({sums, kCount, a, {a[0], a[1], a[2], a[3]}, 0, values, true, true, half_value});
+}
+inline void end_products() { this_thread().groups.push_back(this_thread().products.size()); }
+
+// What the current thread has of a product's result: rows g and g + 8 of its warp's 16, columns 2 t and 2 t + 1 of each
+// eight.
+inline void compute(size_t index, std::vector<float>& sums) {
   Block& block = *the_block;
-  Thread& own = this_thread();
-  own.is_fenced = false;
-  if (own.n_ended != own.products.size()) throw Misuse("a wait for a group that was not ended");
-  const uint first = block.current / kWarpgroup * kWarpgroup;
-  block.wait([&] {
-    for (uint i = first; i < first + kWarpgroup; ++i)
-      if (block.threads[i].products.size() < own.n_ended) return false;
-    return true;
-  });
-  const uint t = block.current % 4;
-  for (; own.n_seen < own.n_ended; ++own.n_seen) {
-    const Product& product = own.products[own.n_seen];
-    if (product.sums != sums) throw Misuse("a wait for other sums");
-    // The first operand's rows g and g + 8, from the four lanes that have them.
-    double rows[2][16];
-    for (uint other = 0; other < 4; ++other) {
-      const Product& part = block.threads[block.current - t + other].products[own.n_seen];
+  const Product& product = this_thread().products[index];
+  const uint first = block.current / kWarpgroup * kWarpgroup, t = block.current % 4;
+  for (uint i = first; i < first + kWarpgroup; ++i) {
+    const Product& part = block.threads[i].products[index];
+    if (part.inputs != product.inputs || part.first != product.first || part.adds != product.adds ||
+        part.value != product.value || part.count != product.count)
+      throw Misuse("threads of a warpgroup disagree");
+  }
+  double rows[2][16];
+  if (product.own_a == nullptr) {
+    const uint row = block.current % kWarpgroup / kWarp * 16 + block.current % kWarp / 4;
+    for (uint part = 0; part < 2; ++part)
+      for (uint k = 0; k < 16; ++k)
+        rows[part][k] = shared_operand(product.first, false, row + 8 * part, k, product.value);
+  } else {
+    if (!std::equal(product.a, product.a + 4, product.own_a))
+      throw Misuse("registers of a product change under way");
+    for (uint other = 0; other < 4; ++other) {  // the lanes that have these rows
+      const Product& part = block.threads[block.current - t + other].products[index];
       for (uint i = 0; i < 4; ++i)
         for (uint j = 0; j < 2; ++j)
           rows[i % 2][i / 2 * 8 + 2 * other + j] = product.value(part.a[i] >> (16 * j) & 0xffffu);
     }
-    for (uint i = first; i < first + kWarpgroup; ++i) {
-      const Product& part = block.threads[i].products[own.n_seen];
-      if (part.inputs != product.inputs || part.adds != product.adds || part.value != product.value)
-        throw Misuse("threads of a warpgroup disagree");
+  }
+  for (uint n = 0; n < 2 * product.count; n += 8)
+    for (uint j = 0; j < 2; ++j) {
+      double sum[2] = {0.0, 0.0};
+      for (uint k = 0; k < 16; ++k) {
+        const double x =
+            shared_operand(product.inputs, product.is_transposed, n + 2 * t + j, k, product.value);
+        sum[0] += rows[0][k] * x;
+        sum[1] += rows[1][k] * x;
+      }
+      for (uint part = 0; part < 2; ++part) {
+        float& to = sums[n / 2 + 2 * part + j];
+        to = float(sum[part] + (product.adds ? double(to) : 0.0));
+      }
     }
-    for (uint n = 0; n < 128; n += 8)
-      for (uint j = 0; j < 2; ++j) {
-        double sum[2] = {0.0, 0.0};
-        for (uint k = 0; k < 16; ++k) {
-          const double x = second_operand(product, n + 2 * t + j, k);
-          sum[0] += rows[0][k] * x;
-          sum[1] += rows[1][k] * x;
-        }
-        for (uint part = 0; part < 2; ++part) {
-          float& to = own.shadow[n / 2 + 2 * part + j];
-          to = float(sum[part] + (product.adds ? double(to) : 0.0));
-        }
+}
+// All groups but the last kPending are over, and the thread is told of `sums`.
+template <uint kPending = 0, uint kCount>
+void wait_for_products(float (&sums)[kCount]) {
+  Block& block = *the_block;
+  Thread& own = this_thread();
+  own.is_fenced = false;
+  const size_t n_groups = own.groups.size();
+  if ((n_groups == 0 ? 0 : own.groups.back()) != own.products.size())
+    throw Misuse("a wait for a group that was not ended");
+  const size_t n_over = n_groups > kPending ? own.groups[n_groups - kPending - 1] : 0;
+  const uint first = block.current / kWarpgroup * kWarpgroup;
+  block.wait([&] {
+    for (uint i = first; i < first + kWarpgroup; ++i)
+      if (block.threads[i].products.size() < n_over) return false;
+    return true;
+  });
+  for (; own.n_seen < n_over; ++own.n_seen) {
+    float* const at = own.products[own.n_seen].sums;
+    if (at != sums) throw Misuse("sums of which the thread is not told are over");
+    for (Sums& one : own.sums)
+      if (one.at == at) {
+        compute(own.n_seen, one.values);
+        --one.n_products;
       }
   }
-  std::copy(own.shadow.begin(), own.shadow.end(), sums);
+  for (size_t i = 0; i < own.sums.size(); ++i) {
+    if (own.sums[i].at != sums) continue;
+    if (own.sums[i].n_products > 0) throw Misuse("a wait for sums that are under way");
+    std::copy(own.sums[i].values.begin(), own.sums[i].values.end(), sums);
+    own.sums.erase(own.sums.begin() + long(i));
+    break;
+  }
   meet_warp(0, 0);  // .sync.aligned: the lanes of a warp go on together
 }
 

@@ -48,8 +48,9 @@ void test_the_variable() {
 }
 
 Kernel kernel_for(Operation operation, std::vector<Format> weights, const auto& params,
-                  bool on_warpgroups = true) {
-  KernelRequest request{.operation = operation, .row_class = RowClass::many, .params = {}};
+                  bool on_warpgroups = true, Format cache = Format::f16) {
+  KernelRequest request{
+      .operation = operation, .row_class = RowClass::many, .cache = cache, .params = {}};
   std::copy(weights.begin(), weights.end(), request.weights.begin());
   request.params.set(params);
   const auto kernel =
@@ -168,6 +169,51 @@ void test_groups() {
         "there is room for both kinds");
 }
 
+// Attention of heads of 64 or 128 dimensions over a cache of halves, without a soft cap.
+void test_attention() {
+  AttentionParams params{};
+  params.n_heads = 6;
+  params.n_kv_heads = 2;
+  params.head_dim = 128;
+  params.window = 100;
+  params.scale = 0.1f;
+  const auto function = [&](bool on_warpgroups = true, Format cache = Format::f16) {
+    return functions_of(kernel_for(Operation::attention, {}, params, on_warpgroups, cache));
+  };
+  check(function() == "warpgroup_attention_d128_x1 warpgroup_attention_d128_x2 ", function());
+  check(function(false) == "attention_prompt_d128 ", "without the variable");
+  check(!contains(function(true, Format::f32), "warpgroup"), "a cache in F32");
+  const Kernel kernel = kernel_for(Operation::attention, {}, params);
+  for (const uint32_t rows : {1u, 63u, 65u, 1408u, 1409u, 3000u}) {
+    uint32_t serving = 0;
+    for (const Launch& launch : kernel.launches) {
+      if (rows < launch.min_rows || rows > launch.max_rows) continue;
+      ++serving;
+      const metal::Grid grid =
+          launch.grid(Scope{reinterpret_cast<const std::byte*>(&params), rows, 3});
+      // 11 tiles of 128 rows for each of six heads are half as many as there are multiprocessors.
+      const uint32_t tile = rows <= 1408 ? 64 : 128;
+      check(grid.threadgroups[0] == 6 && grid.threadgroups[1] >= (rows + tile - 1) / tile + 2 &&
+                grid.threads[0] == 128 + 2 * tile,
+            "tiles of " + std::to_string(rows) + " rows in three spans");
+      // Queries, three blocks of keys and of values, barriers: what a block may have.
+      check(grid.threadgroup_bytes[0] == 1280 + 2 * 128 * (tile + 6 * 128) &&
+                grid.threadgroup_bytes[0] <= 232448,
+            "shared memory");
+    }
+    check(serving == 1, std::to_string(rows) + " rows have one launch");
+  }
+  params.n_heads = 128;
+  check(function() == "warpgroup_attention_d128_x2 ", "one tile for each head fills the GPU");
+  params.head_dim = 64;
+  check(function() == "warpgroup_attention_d64_x2 ", function());
+  params.soft_cap = 30.0f;
+  check(function() == "attention_prompt_d64 ", "a soft cap");
+  params.soft_cap = 0.0f;
+  params.head_dim = 96;
+  check(function() == "attention_prompt_d128 ", "heads of another size");
+}
+
 }  // namespace
 }  // namespace akunu::test
 
@@ -185,5 +231,6 @@ int main() {
   test_which_shapes();
   test_rows();
   test_groups();
+  test_attention();
   return summary();
 }

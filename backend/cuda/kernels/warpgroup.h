@@ -8,6 +8,8 @@
 //    D: for each 8 columns it has (g, 2 t), (g, 2 t + 1), (g + 8, 2 t) and (g + 8, 2 t + 1).
 // 3. B [128 x 16] is K-major with the 128-byte swizzle: rows of 64 f16 numbers (128 bytes), 8 rows in 1,024 aligned
 //    bytes; the 16-byte chunk c of row r is stored at c ^ (r % 8). The next 16 of k begin 32 bytes later.
+// 4. Of attention (warpgroup_attention.h), A of the scores lies in shared memory too, K-major as B. B of the results
+//    [16 x 64 or 128] is read the other way, MN-major: rows are those of k. The next 16 of k begin 2,048 bytes later.
 
 // The instructions exist on sm_90a only. For other architectures the kernels are empty, and the host launches none.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -120,6 +122,30 @@ AKUNU_DEVICE void stores_before_copies() {
 #endif
 }
 
+// Between what a thread has written to shared memory, copies that it waited for included, and wgmma that read it.
+AKUNU_DEVICE void stores_before_products() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// --- Named barriers: `n_threads` threads, whole warps, come -------------------------------------------
+
+AKUNU_DEVICE void meet_at(uint barrier, uint n_threads) {
+  asm volatile("barrier.sync %0, %1;" ::"r"(barrier), "r"(n_threads) : "memory");
+}
+// Comes without waiting for the others.
+AKUNU_DEVICE void come_to(uint barrier, uint n_threads) {
+  asm volatile("barrier.arrive %0, %1;" ::"r"(barrier), "r"(n_threads) : "memory");
+}
+
+// 2^x, off by 2^-22 of it at most; 0 below 2^-126.
+AKUNU_DEVICE float power_of_two_near(float x) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+}
+// A number that is not a number counts for nothing.
+AKUNU_DEVICE float larger_of(float a, float b) { return ::fmaxf(a, b); }
+
 // The maximum over the threads of the block. `memory`: a float for each warp.
 AKUNU_DEVICE float max_of_threadgroup(float value, float* memory, uint thread_index,
                                       uint n_threads) {
@@ -166,6 +192,11 @@ AKUNU_DEVICE ulong inputs_at(const void* at) {
 AKUNU_DEVICE ulong short_inputs_at(const void* at) {
   return ulong((shared_address(at) & 0x3ffffu) >> 4) | 1ull << 16 | 16ull << 32 | 3ull << 62;
 }
+// With the 128-byte swizzle, read MN-major: `slab_bytes` from 64 columns to the next 64.
+AKUNU_DEVICE ulong values_at(const void* at, uint slab_bytes) {
+  return ulong((shared_address(at) & 0x3ffffu) >> 4) | ulong(slab_bytes / 16) << 16 | 64ull << 32 |
+         1ull << 62;
+}
 // The descriptor of what begins `n_bytes` later, a multiple of 16.
 AKUNU_DEVICE ulong further(ulong inputs, uint n_bytes) { return inputs + n_bytes / 16; }
 
@@ -173,14 +204,21 @@ AKUNU_DEVICE ulong further(ulong inputs, uint n_bytes) { return inputs + n_bytes
 AKUNU_DEVICE void settle(uint (&a)[4]) {
   asm volatile("" : "+r"(a[0]), "+r"(a[1]), "+r"(a[2]), "+r"(a[3])::"memory");
 }
+// ptxas moves a wait for products up over arithmetic that was meant to run beside them, but not over a store that depends
+// on that. Here is one, which never happens: `sum` is not negative.
+AKUNU_DEVICE void compute_before_wait(float sum, uint* at) {
+  if (sum < 0.0f) *at = 0;
+}
 // After the last change of registers that a wgmma reads or accumulates into, and before it.
 AKUNU_DEVICE void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 AKUNU_DEVICE void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// Waits for all wgmma. Tells the compiler that their accumulators change here, and not before.
-AKUNU_DEVICE void wait_for_products(float (&sums)[64]) {
-  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+// Waits for all groups of wgmma but the last kPending. Tells the compiler that the accumulators of those that end change
+// here, and not before.
+template <uint kPending = 0, uint kCount>
+AKUNU_DEVICE void wait_for_products(float (&sums)[kCount]) {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 #pragma unroll
-  for (uint i = 0; i < 64; ++i) asm volatile("" : "+f"(sums[i])::"memory");
+  for (uint i = 0; i < kCount; ++i) asm volatile("" : "+f"(sums[i])::"memory");
 }
 // add_product: D [64 x 128] += A [64 x 16] B [128 x 16]^T in f16; where `adds` is 0, D = A B^T. (`adds` must not be
 // known at compile time: ptxas would then take new registers for D, and there are none.)
@@ -199,4 +237,33 @@ AKUNU_DEVICE void wait_for_products(float (&sums)[64]) {
 AKUNU_ADD_PRODUCT(add_product, "f16")
 AKUNU_ADD_PRODUCT(add_product_bfloat16, "bf16")
 #undef AKUNU_ADD_PRODUCT
+// add_scores: D [64 x 128] += A [64 x 16] B [128 x 16]^T in f16, A in shared memory too; where `adds` is 0, D = A B^T.
+// add_values: D [64 x 64 or 128] += A [64 x 16] B [16 x 64 or 128] in f16, B MN-major.
+AKUNU_DEVICE void add_scores(float (&d)[64], ulong queries, ulong keys, uint adds) {
+  asm volatile(
+      "{\n.reg .pred adds;\nsetp.ne.u32 adds, %66, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+      "%64, %65, adds, 1, 1, 0, 0;\n}\n"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+      : "l"(queries), "l"(keys), "r"(adds));
+}
+AKUNU_DEVICE void add_values(float (&d)[64], const uint (&a)[4], ulong values) {
+  asm volatile(
+      "{\n.reg .pred adds;\nsetp.eq.u32 adds, 0, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+      "{%64, %65, %66, %67}, %68, adds, 1, 1, 1;\n}\n"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(values));
+}
+AKUNU_DEVICE void add_values(float (&d)[32], const uint (&a)[4], ulong values) {
+  asm volatile(
+      "{\n.reg .pred adds;\nsetp.eq.u32 adds, 0, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+      "{%32, %33, %34, %35}, %36, adds, 1, 1, 1;\n}\n"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(values));
+}
 // clang-format on
