@@ -494,7 +494,7 @@ std::optional<bool> is_chosen(const char* variable, std::string_view choice) {
   return asked == choice;
 }
 
-bool rows_on_tensor_cores() { return is_chosen("AKUNU_CUDA_ROWS", "tensor").value_or(false); }
+bool rows_on_tensor_cores() { return is_chosen("AKUNU_CUDA_ROWS", "tensor").value_or(true); }
 
 std::optional<Kernel> find_kernel(const KernelRequest& request, const KernelChoice& choice) {
   if (is_all_reduce(request.operation)) return sum_of_ranks(request);

@@ -21,8 +21,8 @@ struct KernelChoice {
 // ArgumentError for any other value.
 std::optional<bool> is_chosen(const char* variable, std::string_view choice);
 
-// Reads the environment variable AKUNU_CUDA_ROWS: "tensor", or "plain", the default. Throws ArgumentError for
-// any other value.
+// Reads the environment variable AKUNU_CUDA_ROWS: "tensor", the default, or "plain". Throws ArgumentError for any
+// other value.
 bool rows_on_tensor_cores();
 
 std::optional<metal::Kernel> find_kernel(const KernelRequest& request, const KernelChoice& choice);
