@@ -97,8 +97,15 @@ ushort half_of(float value) {  // of about 2^-14 to 2^15: rounded towards zero
   return ushort(exponent < 1 ? sign : sign | uint(exponent) << 10 | (bits >> 13 & 1023u));
 }
 double number_of(ushort half) {
-  const double size = std::ldexp(1024.0 + (half & 1023), (half >> 10 & 31) - 25);
-  return (half & 0x7fff) == 0 ? 0.0 : half & 0x8000 ? -size : size;
+  static const std::vector<double> numbers = [] {
+    std::vector<double> all(65536);
+    for (uint i = 0; i < 65536; ++i) {
+      const double size = std::ldexp(1024.0 + (i & 1023), int(i >> 10 & 31) - 25);
+      all[i] = (i & 0x7fff) == 0 ? 0.0 : i & 0x8000 ? -size : size;
+    }
+    return all;
+  }();
+  return numbers[half];
 }
 
 // Inputs and the pages of a text, in any order; positions behind it, and those that no row sees, are NaN.

@@ -54,7 +54,7 @@ STAGED_BOUNDS = "__launch_bounds__(256, 2) "
 # Files of kernels for several rows that another launch staged (kernels/staged_rows.h): the input is
 # in the command's workspace.
 TAKES_STAGED_ROWS = "staged_rows_"
-STAGED_ROWS_BOUNDS = "__launch_bounds__(128, 3) "
+STAGED_ROWS_BOUNDS = "__launch_bounds__(128, 4) "
 STAGED_ROWS_ELSEWHERE = {(name, 0): 24 for name in ("matvec", "matvec_group", "matvec_gated")}
 
 # Slots whose bytes the launch itself holds: a kernel need not go to memory for them.
@@ -211,7 +211,7 @@ def entry(
     bounds = LAUNCH_BOUNDS.get(function.host_name, LAUNCH_BOUNDS.get(name, ""))
     if stages:
         bounds = STAGED_BOUNDS
-    elif elsewhere.get((name, 0)) == STAGED_ROWS_ELSEWHERE.get((name, 0)):
+    elif elsewhere is STAGED_ROWS_ELSEWHERE and (name, 0) in elsewhere:
         bounds = STAGED_ROWS_BOUNDS
     lines = [
         f'extern "C" __global__ void {bounds}akunu_{function.host_name}('

@@ -168,7 +168,7 @@ bool stage(const KernelRequest& request, uint32_t units_of_lane, metal::Launch& 
 }
 
 // kernels/staged_rows.h: weight rows and input rows of a warp, warps of a block, floats of 32 staged numbers.
-constexpr uint32_t kRowOutputs = 4, kRowsOfWarp = 4, kRowsOfBlock = 16, kWarpsOfRows = 4;
+constexpr uint32_t kRowOutputs = 2, kRowsOfWarp = 4, kRowsOfBlock = 16, kWarpsOfRows = 4;
 constexpr uint32_t kStagedUnitBytes = 36 * sizeof(float), kStageThreads = 128;
 constexpr uint32_t kConstantSecond = 5;
 

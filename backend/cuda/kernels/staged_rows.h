@@ -1,8 +1,8 @@
 // Matmuls of 2 to 16 rows whose input a launch of its own stages in the command's workspace: as lanes read it and times
-// the norm's weights (multiply_rows.h, 4). A warp takes four weight rows and four input rows.
+// the norm's weights (multiply_rows.h, 4). A warp takes two weight rows and four input rows.
 //
 // Floor: the weights' bytes, once for up to 16 rows. Of each run of 16 a row's numbers are four loads of 512
-// neighbouring bytes for a warp, 16 cycles, as many as the 256 fmas of a lane for its 4 x 4 products need.
+// neighbouring bytes for a warp. Four weight rows for each load need 168 registers: fewer warps, and slower.
 #pragma once
 
 #include "metal/kernels/matvec.h"
@@ -51,12 +51,12 @@ template <class F>
 #define AKUNU_STAGES_ROWS(kind, name, F) \
   template [[host_name(#kind "_" #name)]] [[kernel]] decltype(kind<F>) kind<F>;
 #define AKUNU_TAKES_STAGED_ROWS(kind, name, F) \
-  template [[host_name("rows_" #kind "_" #name)]] [[kernel]] decltype(kind<F, 4, 4>) kind<F, 4, 4>;
-#define AKUNU_STAGED_ROWS(name, F)                                                                 \
-  AKUNU_STAGES_ROWS(stage_rows, name, F)                                                           \
-  AKUNU_STAGES_ROWS(stage_rows_of_group, name, F)                                                  \
-  AKUNU_STAGES_ROWS(stage_rows_of_gated, name, F)                                                  \
-  AKUNU_TAKES_STAGED_ROWS(matvec, name, F)                                                         \
-  template [[host_name("rows_matvec_group_" #name)]] [[kernel]] decltype(matvec_group<F, F, 4, 4>) \
-      matvec_group<F, F, 4, 4>;                                                                    \
+  template [[host_name("rows_" #kind "_" #name)]] [[kernel]] decltype(kind<F, 4>) kind<F, 4>;
+#define AKUNU_STAGED_ROWS(name, F)                                                              \
+  AKUNU_STAGES_ROWS(stage_rows, name, F)                                                        \
+  AKUNU_STAGES_ROWS(stage_rows_of_group, name, F)                                               \
+  AKUNU_STAGES_ROWS(stage_rows_of_gated, name, F)                                               \
+  AKUNU_TAKES_STAGED_ROWS(matvec, name, F)                                                      \
+  template [[host_name("rows_matvec_group_" #name)]] [[kernel]] decltype(matvec_group<F, F, 4>) \
+      matvec_group<F, F, 4>;                                                                    \
   AKUNU_TAKES_STAGED_ROWS(matvec_gated, name, F)
