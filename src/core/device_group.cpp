@@ -277,6 +277,13 @@ void DeviceGroup::fail(size_t rank, const std::string& why) {
 
 Ticket DeviceGroup::submit(const Replay& replay) {
   refuse();
+  // A driver takes some thousand launches of a GPU that waits for another one, then it blocks who launches. A step of
+  // several rows is hundreds of launches, so each rank has a thread for them.
+  const bool is_large =
+      has_own_memory() && std::ranges::any_of(replay.passes, [](const Pass& pass) {
+        return pass.n_rows > kMaxFewRows;
+      });
+  if (is_large) return submit_with_threads(replay);
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
     try {
       last_ticket_ = ranks_[rank]->submit(replay_of(replay, rank));
@@ -349,22 +356,44 @@ Outcome DeviceGroup::wait_with_threads(Ticket ticket) {
   return outcomes.front();
 }
 
+struct DeviceGroup::ReplayOfRank {
+  Replay replay;
+  std::vector<Pass> passes;
+  std::vector<Update> updates;
+};
+
+std::vector<DeviceGroup::ReplayOfRank> DeviceGroup::replays_of(const Replay& replay) {
+  std::vector<ReplayOfRank> replays(ranks_.size());
+  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+    ReplayOfRank& own = replays[rank];
+    own = {replay_of(replay, rank), passes_, updates_};
+    own.replay.passes = own.passes;
+    own.replay.updates = own.updates;
+  }
+  return replays;
+}
+
+Ticket DeviceGroup::submit_with_threads(const Replay& replay) {
+  const std::vector<ReplayOfRank> replays = replays_of(replay);
+  std::vector<Ticket> tickets(ranks_.size());
+  std::vector<std::string> problems(ranks_.size());
+  run_all([&](size_t rank) {
+    try {
+      tickets[rank] = ranks_[rank]->submit(replays[rank].replay);
+    } catch (const Error& error) {
+      problems[rank] = error.what();
+    }
+  });
+  for (size_t rank = 0; rank < ranks_.size(); ++rank)
+    if (!problems[rank].empty()) fail(rank, problems[rank]);
+  return last_ticket_ = tickets.front();
+}
+
 std::vector<CommandTime> DeviceGroup::profile(const Replay& replay) {
   refuse();
   std::vector<std::vector<CommandTime>> times(ranks_.size());
-  std::vector<std::vector<Pass>> passes;
-  std::vector<std::vector<Update>> updates;
-  std::vector<Replay> replays;
-  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
-    replays.push_back(replay_of(replay, rank));
-    passes.push_back(passes_);
-    updates.push_back(updates_);
-  }
-  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
-    replays[rank].passes = passes[rank];
-    replays[rank].updates = updates[rank];
-  }
-  run_all([&](size_t rank) { times[rank] = ranks_[rank]->profile(replays[rank]); });
+  const std::vector<ReplayOfRank> replays = replays_of(replay);
+  run_all([&](size_t rank) { times[rank] = ranks_[rank]->profile(replays[rank].replay); });
   ++last_ticket_;
   return times.front();
 }

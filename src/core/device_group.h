@@ -82,7 +82,11 @@ class DeviceGroup final : public Device {
   Buffer add(std::vector<Buffer> buffers);
   MemoryUse labelled(MemoryUse use) const;
   DispatchTable table_of(const DispatchTable& table, size_t rank) const;
+  // Of the next rank: what it points to is in passes_ and updates_.
   Replay replay_of(const Replay& replay, size_t rank);
+  struct ReplayOfRank;
+  std::vector<ReplayOfRank> replays_of(const Replay& replay);
+  Ticket submit_with_threads(const Replay& replay);
   void refuse() const;
   [[noreturn]] void fail(size_t rank, const std::string& why);
   template <class Run>

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "core/device_group.h"
@@ -404,8 +405,8 @@ struct Group {
     for (uint32_t gpu = 0; gpu < n_gpus; ++gpu) ranks.push_back(create_cuda_device({.gpu = gpu}));
     return std::make_shared<DeviceGroup>(std::move(ranks));
   }
-  Ticket submit(uint32_t steps = 1) {
-    const Pass pass{program, 0, 1, 0, 0, 0, 0};
+  Ticket submit(uint32_t steps = 1, uint32_t n_rows = 1) {
+    const Pass pass{program, 0, n_rows, 0, 0, 0, 0};
     Replay replay;
     replay.steps = steps;
     replay.passes = {&pass, 1};
@@ -468,6 +469,25 @@ void test_several_gpus() {
           message);
     check(contains(message_of<DeviceError>([&] { group.submit(); }), "an earlier command failed"),
           "the first would wait for the second");
+  }
+
+  {
+    Group group(2);
+    const uint64_t launches = stub().counts().launches;
+    Ticket ticket = 0;
+    uint32_t n_blocked = 0;
+    {
+      std::jthread submits;
+      const ClosedGate gate;  // a GPU that waits for the other one
+      submits = std::jthread([&] { ticket = group.submit(1'500, 32); });
+      for (int i = 0; i < 10'000 && n_blocked < 2; ++i) {
+        std::this_thread::sleep_for(milliseconds(1));
+        n_blocked = stub().counts().blocked;
+      }
+    }
+    check(n_blocked == 2, "both GPUs have as many launches as the driver takes");
+    check(group.device->wait(ticket, kLong).finished, "and get the others");
+    check(stub().counts().launches == launches + 3'000, "each step is one on every GPU");
   }
 
   stub().link_gpus(false);

@@ -21,6 +21,7 @@ struct StubCounts {
   uint64_t graphs = 0;          // that are there
   uint64_t allocated = 0;       // bytes of all GPUs
   uint64_t peers = 0;           // contexts that may use the memory of another
+  uint32_t blocked = 0;         // threads that wait for room in a stream
 };
 
 struct StubControls {

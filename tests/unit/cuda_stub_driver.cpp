@@ -2,6 +2,7 @@
 // process. Streams run what is put into them at once, in order, or once the gate is open. With it the
 // host code of the device is tested where there is no GPU; kernels are functions of the test.
 #include <array>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -46,9 +47,12 @@ using akunu::test::StubCounts;
 using akunu::test::StubKernel;
 
 constexpr uint64_t kTotal = 1ull << 30;
+// Launches that a stream takes while none of them runs; who launches one more waits for room, as with the real driver.
+constexpr size_t kMostWaiting = 1024;
 
 struct Stub {
   std::recursive_mutex mutex;
+  std::condition_variable_any has_room;
   std::map<std::string, std::pair<Result, uint32_t>> failures;
   bool is_open = true;
   int32_t capability = 90;
@@ -61,6 +65,16 @@ struct Stub {
   bool are_linked = true;
   std::set<std::pair<Context, Context>> peers;
 
+  void wait_for_room(Stream stream) {
+    std::unique_lock lock(mutex);
+    const auto is_room = [&] {
+      return stream->captured != nullptr || stream->waiting.size() < kMostWaiting;
+    };
+    if (is_room()) return;
+    ++counts.blocked;
+    has_room.wait(lock, is_room);
+    --counts.blocked;
+  }
   // The result that a call of `function` is to give.
   Result result_of(const char* function) {
     const auto found = failures.find(function);
@@ -102,6 +116,7 @@ void open_gate(bool is_open) {
   stub().is_open = is_open;
   if (is_open)
     for (Stream stream : stub().streams) Stub::run(stream);
+  stub().has_room.notify_all();
 }
 void set_capability(int32_t capability) { stub().capability = capability; }
 void set_gpus(int32_t n) { stub().n_gpus = n; }
@@ -312,6 +327,7 @@ EXPORT Result cuFuncSetAttribute(Function function, FunctionAttribute attribute,
 }
 EXPORT Result cuLaunchKernelEx(const LaunchConfig* config, Function function, void** parameters,
                                void**) {
+  stub().wait_for_room(config->stream);
   STUB("cuLaunchKernelEx");
   const auto& grid = config->grid;
   if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || config->block[0] > 1024 ||
