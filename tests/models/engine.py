@@ -32,6 +32,16 @@ GPUS = [name for name in HERE if name != "cpu"] or [_NO_GPU]
 # Largest error beside the largest logit, against Hugging Face in float32.
 BOUND_F32_CACHE = 2e-4
 BOUND_F16_CACHE = 5e-3
+
+
+def bound_of_prompts(device: str) -> float:
+    """The bound of prompt rows with a cache in F32.
+
+    Inputs that a device rounds to halves cost what keys and values in halves do.
+    """
+    return BOUND_F16_CACHE if prompts_on_warpgroups(device) else BOUND_F32_CACHE
+
+
 # A deliberate mistake must move the result by this many bounds, or the bound would hide it.
 MUTATION_FACTOR = 20
 

@@ -23,10 +23,10 @@ import gguf_file
 import numpy as np
 import pytest
 from engine import (
-    BOUND_F16_CACHE,
     BOUND_F32_CACHE,
     GPUS,
     PATHS,
+    bound_of_prompts,
     chunked,
     nightly_but,
     opened,
@@ -47,7 +47,7 @@ from random_models import (
     random_tokens,
 )
 
-from arithmetic import is_one_arithmetic, prompts_on_warpgroups
+from arithmetic import is_one_arithmetic
 
 Cases = Callable[..., ModelCase]
 
@@ -169,10 +169,8 @@ def test_every_format_is_exact_where_activations_stay_float32(
     expected = NumpyModel(case.path).logits(tokens)
     with opened(case.path, device=gpu) as model:
         for name in ("prompt", "generated"):
-            # Inputs that are rounded to halves cost what keys and values in halves do.
-            is_rounded = name == "prompt" and prompts_on_warpgroups(gpu)
             logits = chunked(model, tokens, [16] * 6 + [4], name)
-            bound = BOUND_F16_CACHE if is_rounded else BOUND_F32_CACHE
+            bound = bound_of_prompts(gpu) if name == "prompt" else BOUND_F32_CACHE
             assert relative_error(logits, expected) <= bound
 
 
