@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import akunu
 from akunu import SamplingOptions, _core
+from arithmetic import prompts_on_warpgroups
 
 # The devices of this build that are here: one for NVIDIA's GPUs is tested without a GPU, too.
 HERE = [
