@@ -45,8 +45,8 @@ constexpr uint32_t kSplitThreads = 256;
 // kernels/warpgroup_matmul.h: a rounded input after a split one begins at a multiple of so many bytes.
 constexpr uint64_t kWorkspaceAlignment = 256;
 
-// The kernel of a prompt's matmul that Metal has too, after a launch that splits its input (split_input.h). With
-// AKUNU_CUDA_PROMPTS=warpgroups, wgmma kernels for the shapes that have one.
+// The kernel of a prompt's matmul that Metal has too, after a launch that splits its input (split_input.h); where prompts
+// are on warpgroups, wgmma kernels for the shapes that have one.
 template <class Params>
 std::optional<Kernel> matmul_of_prompts(const KernelRequest& request, const std::string& split,
                                         const KernelChoice& choice) {
@@ -210,7 +210,6 @@ bool put_on_staged_rows(const KernelRequest& request, uint32_t k, const metal::L
   for (const auto& [name, members] : formats) {
     if (of == "_group" && members == 0) continue;
     metal::Launch own = launch;
-    own.waits = true;  // for the kernels that had the workspace before
     for (metal::FunctionConstant& constant : own.constants)
       if (constant.index == metal::kConstantMembers) constant.value = members;
     const uint32_t warps = warps_of(request, own, kRowOutputs);
@@ -232,6 +231,23 @@ bool put_on_staged_rows(const KernelRequest& request, uint32_t k, const metal::L
     launches.push_back(own);
   }
   return !formats.empty();
+}
+
+// Launches for several rows that are left after put_on_tensor_cores.
+void stage_rows(const KernelRequest& request, uint32_t k, Kernel& kernel) {
+  std::vector<metal::Launch> launches;
+  bool is_any = false;
+  for (const metal::Launch& launch : kernel.launches) {
+    if (launch.max_rows > 1 && put_on_staged_rows(request, k, launch, launches))
+      is_any = true;
+    else
+      launches.push_back(launch);
+  }
+  if (is_any)
+    kernel.workspace_bytes = [=](const std::byte*, uint32_t max_rows) {
+      return uint64_t{max_rows} * (k / kUnitWeights) * kStagedUnitBytes;
+    };
+  kernel.launches = std::move(launches);
 }
 
 // kernels/tensor_rows.h: windows of 256 weights, of which a warp has two stages of its weight rows; bytes of a warp's
@@ -292,7 +308,6 @@ std::vector<metal::Launch> parts_of(const KernelRequest& request, const metal::L
           own |= 1u << other;
     left &= ~own;
     metal::Launch& part = parts.emplace_back(launch);
-    part.waits = launch.waits && parts.size() == 1;
     for (metal::FunctionConstant& constant : part.constants)
       if (constant.index == metal::kConstantMembers) constant.value = own;
   }
@@ -352,19 +367,10 @@ void put_on_tensor_cores(const KernelRequest& request, uint32_t k, uint32_t bloc
 std::optional<Kernel> matmul_of_rows(const KernelRequest& request, const KernelChoice& choice) {
   std::optional<Kernel> kernel = metal::find_kernel(request, kTiles);
   const uint32_t k = inputs_of(request);
-  if (kernel && choice.rows_on_tensor) put_on_tensor_cores(request, k, choice.block_bytes, *kernel);
-  if (kernel) {
-    std::vector<metal::Launch> launches;
-    for (const metal::Launch& launch : kernel->launches)
-      if (launch.max_rows == 1 || !put_on_staged_rows(request, k, launch, launches))
-        launches.push_back(launch);
-    if (launches.size() > kernel->launches.size())
-      kernel->workspace_bytes = [=](const std::byte*, uint32_t max_rows) {
-        return uint64_t{max_rows} * (k / kUnitWeights) * kStagedUnitBytes;
-      };
-    kernel->launches = std::move(launches);
-  }
-  if (!kernel || k > kMostWideInputs) return kernel;
+  if (!kernel) return kernel;
+  if (choice.rows_on_tensor) put_on_tensor_cores(request, k, choice.block_bytes, *kernel);
+  stage_rows(request, k, *kernel);
+  if (k > kMostWideInputs) return kernel;
   const uint32_t units_of_lane = divide_up(k, kUnitsOfLanes * kUnitWeights);
   for (metal::Launch& launch : kernel->launches) {
     if (launch.max_rows != 1 || launch.function.starts_with("rows_") ||

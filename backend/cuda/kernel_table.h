@@ -25,6 +25,7 @@ std::optional<bool> is_chosen(const char* variable, std::string_view choice);
 // other value.
 bool rows_on_tensor_cores();
 
+// (Launch::waits is for Metal: here every launch waits for the one before it.)
 std::optional<metal::Kernel> find_kernel(const KernelRequest& request, const KernelChoice& choice);
 
 }  // namespace akunu::cuda

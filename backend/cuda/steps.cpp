@@ -19,18 +19,12 @@ bool is_alike(const Pass& a, const Pass& b) {
          a.n_head_rows == b.n_head_rows && a.first_span == b.first_span && a.n_spans == b.n_spans;
 }
 
-// A prompt's step has a shape of its own, and takes longer than its launches.
-bool is_worth_a_graph(const Submission& submission) {
-  return std::ranges::all_of(submission.passes, [](const Pass& pass) {
-    return pass.n_rows <= kMaxFewRows && pass.n_head_rows <= kMaxFewRows;
-  });
-}
-
 }  // namespace
 
 void Steps::launch(const Submission& submission, const StepScratch& scratch) {
   if (submission.passes.empty()) return;
-  const bool is_graph = is_worth_a_graph(submission);
+  // A prompt's step has a shape of its own, and takes longer than its launches.
+  const bool is_graph = has_few_rows(submission.passes);
   const GraphExec exec = is_graph ? captured(submission, scratch) : nullptr;
   for (uint32_t step = 0; step < submission.steps; ++step) {
     if (is_graph)

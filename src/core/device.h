@@ -7,6 +7,7 @@
 // the device dies; releasing memory that a submission in flight may touch is the caller's mistake.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -131,6 +132,14 @@ struct Pass {
   uint32_t first_span = 0;
   uint32_t n_spans = 0;
 };
+
+// Whether all passes have rows of the class `few`, and as few rows with logits. Such a step is short: a device that can
+// records it once and launches it as a whole. Others may be many hundred launches.
+inline bool has_few_rows(std::span<const Pass> passes) {
+  return std::ranges::all_of(passes, [](const Pass& pass) {
+    return pass.n_rows <= kMaxFewRows && pass.n_head_rows <= kMaxFewRows;
+  });
+}
 
 // Bytes that change before the first step of a submission, in queue order.
 struct Update {

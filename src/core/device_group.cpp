@@ -3,12 +3,14 @@
 // 1. What it does. A buffer, a weight or a program of the group is one of each rank. What names them is
 //    translated rank by rank: bindings of a table, updates and passes of a submission. Of all_reduce it
 //    binds the exchanges of all ranks, and says which one the rank is.
-// 2. What bounds it. The host tells the ranks one after the other, which takes each of them some microseconds.
+// 2. What bounds it. The host tells the ranks one after the other, which takes each of them some microseconds. Steps that
+//    are many launches it tells them with a thread for each.
 // 3. What it must not do. Run a submission on some ranks only: the others would wait for its sums. Where that
 //    happens the group is of no use any more, and says so; kernels that wait give up after some seconds.
 #include "core/device_group.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <thread>
@@ -277,13 +279,7 @@ void DeviceGroup::fail(size_t rank, const std::string& why) {
 
 Ticket DeviceGroup::submit(const Replay& replay) {
   refuse();
-  // A driver takes some thousand launches of a GPU that waits for another one, then it blocks who launches. A step of
-  // several rows is hundreds of launches, so each rank has a thread for them.
-  const bool is_large =
-      has_own_memory() && std::ranges::any_of(replay.passes, [](const Pass& pass) {
-        return pass.n_rows > kMaxFewRows;
-      });
-  if (is_large) return submit_with_threads(replay);
+  if (has_own_memory() && !has_few_rows(replay.passes)) return submit_with_threads(replay);
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
     try {
       last_ticket_ = ranks_[rank]->submit(replay_of(replay, rank));
@@ -373,19 +369,30 @@ std::vector<DeviceGroup::ReplayOfRank> DeviceGroup::replays_of(const Replay& rep
   return replays;
 }
 
+// A driver takes about a thousand launches of a GPU that waits for another one; then it blocks who launches more. So no
+// rank's launches may stand behind those of another rank in one thread.
 Ticket DeviceGroup::submit_with_threads(const Replay& replay) {
   const std::vector<ReplayOfRank> replays = replays_of(replay);
   std::vector<Ticket> tickets(ranks_.size());
-  std::vector<std::string> problems(ranks_.size());
-  run_all([&](size_t rank) {
-    try {
-      tickets[rank] = ranks_[rank]->submit(replays[rank].replay);
-    } catch (const Error& error) {
-      problems[rank] = error.what();
-    }
-  });
-  for (size_t rank = 0; rank < ranks_.size(); ++rank)
-    if (!problems[rank].empty()) fail(rank, problems[rank]);
+  std::atomic<size_t> n_submitted = 0, first_failed = ranks_.size();
+  std::exception_ptr problem;  // of the first one that failed: others may only have waited for it
+  try {
+    run_all([&](size_t rank) {
+      try {
+        tickets[rank] = ranks_[rank]->submit(replays[rank].replay);
+        ++n_submitted;
+      } catch (...) {
+        size_t none = ranks_.size();
+        if (first_failed.compare_exchange_strong(none, rank)) problem = std::current_exception();
+      }
+    });
+    if (problem) std::rethrow_exception(problem);
+  } catch (const ArgumentError&) {  // checked before anything is launched
+    if (n_submitted == 0) throw;
+    fail(first_failed, "a submission was refused by some ranks only");
+  } catch (const std::exception& error) {
+    fail(std::min<size_t>(first_failed, ranks_.size() - 1), error.what());
+  }
   return last_ticket_ = tickets.front();
 }
 

@@ -1,7 +1,7 @@
 """attention of prompts on warpgroups (cuda/kernels/warpgroup_attention.h), emulated on the CPU.
 
 `warpgroup_words.h` is the emulation, and says what it shows. With a GPU, test_attention.py runs the
-kernel itself where `AKUNU_CUDA_PROMPTS=warpgroups` asks for it.
+kernel itself on a GPU that has these instructions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The matmul of prompts on warpgroups (backend/cuda/kernels/warpgroup_tile.h), emulated on the CPU.
 
 `warpgroup_words.h` is the emulation, and says what it shows. With a GPU, test_matmul.py runs the
-kernels themselves where `AKUNU_CUDA_PROMPTS=warpgroups` asks for them.
+kernels themselves on a GPU that has these instructions.
 """
 
 from __future__ import annotations

@@ -405,8 +405,8 @@ struct Group {
     for (uint32_t gpu = 0; gpu < n_gpus; ++gpu) ranks.push_back(create_cuda_device({.gpu = gpu}));
     return std::make_shared<DeviceGroup>(std::move(ranks));
   }
-  Ticket submit(uint32_t steps = 1, uint32_t n_rows = 1) {
-    const Pass pass{program, 0, n_rows, 0, 0, 0, 0};
+  Ticket submit(uint32_t steps = 1, uint32_t n_rows = 1, uint32_t n_head_rows = 0) {
+    const Pass pass{program, 0, n_rows, 0, n_head_rows, 0, 0};
     Replay replay;
     replay.steps = steps;
     replay.passes = {&pass, 1};
@@ -419,6 +419,44 @@ struct Group {
   OwnedWeight own;
   Program program;
 };
+
+// Steps that are no graph: more launches than the driver takes of a GPU that waits for the other one.
+void test_large_steps_of_groups() {
+  for (const auto& [n_rows, n_head_rows] : {std::pair{32u, 0u}, {1u, 17u}}) {
+    Group group(2);
+    const uint64_t launches = stub().counts().launches;
+    Ticket ticket = 0;
+    uint32_t n_blocked = 0;
+    {
+      std::jthread submits;
+      const ClosedGate gate;
+      submits = std::jthread([&] { ticket = group.submit(1'500, n_rows, n_head_rows); });
+      for (int i = 0; i < 10'000 && n_blocked < 2; ++i) {
+        std::this_thread::sleep_for(milliseconds(1));
+        n_blocked = stub().counts().blocked;
+      }
+    }
+    check(n_blocked == 2, "both GPUs have as many launches as the driver takes");
+    check(group.device->wait(ticket, kLong).finished, "and get the others");
+    check(stub().counts().launches == launches + 3'000, "each step is one on every GPU");
+  }
+  {
+    Group group(2);
+    const Pass pass{group.program, 0, 33, 0, 0, 0, 0};
+    Replay replay;
+    replay.passes = {&pass, 1};
+    check(!message_of<ArgumentError>([&] { group.device->submit(replay); }).empty(),
+          "more rows than there is memory for");
+    check(group.device->wait(group.submit(1, 32), kLong).finished, "no rank has it: all go on");
+  }
+  Group group(2);
+  const Failing failing("cuLaunchKernelEx", 701, 1);
+  const std::string message = message_of<DeviceError>([&] { group.submit(1, 32); });
+  check(contains(message, " of 2 (counted from 0") && contains(message, "701"), message);
+  check(
+      contains(message_of<DeviceError>([&] { group.submit(1, 32); }), "an earlier command failed"),
+      "one rank has the step, and waits for the other");
+}
 
 void test_several_gpus() {
   stub().set_gpus(2);
@@ -471,24 +509,7 @@ void test_several_gpus() {
           "the first would wait for the second");
   }
 
-  {
-    Group group(2);
-    const uint64_t launches = stub().counts().launches;
-    Ticket ticket = 0;
-    uint32_t n_blocked = 0;
-    {
-      std::jthread submits;
-      const ClosedGate gate;  // a GPU that waits for the other one
-      submits = std::jthread([&] { ticket = group.submit(1'500, 32); });
-      for (int i = 0; i < 10'000 && n_blocked < 2; ++i) {
-        std::this_thread::sleep_for(milliseconds(1));
-        n_blocked = stub().counts().blocked;
-      }
-    }
-    check(n_blocked == 2, "both GPUs have as many launches as the driver takes");
-    check(group.device->wait(ticket, kLong).finished, "and get the others");
-    check(stub().counts().launches == launches + 3'000, "each step is one on every GPU");
-  }
+  test_large_steps_of_groups();
 
   stub().link_gpus(false);
   const std::string message = message_of<DeviceError>([] { Group::create_device(2); });

@@ -181,7 +181,7 @@ void test_attention() {
     return functions_of(kernel_for(Operation::attention, {}, params, on_warpgroups, cache));
   };
   check(function() == "warpgroup_attention_d128_x1 warpgroup_attention_d128_x2 ", function());
-  check(function(false) == "attention_prompt_d128 ", "without the variable");
+  check(function(false) == "attention_prompt_d128 ", "without warpgroups");
   check(!contains(function(true, Format::f32), "warpgroup"), "a cache in F32");
   const Kernel kernel = kernel_for(Operation::attention, {}, params);
   for (const uint32_t rows : {1u, 63u, 65u, 1408u, 1409u, 3000u}) {

@@ -114,13 +114,33 @@ void test_groups() {
   for (const Launch& launch : two.launches) {
     if (launch.function == "rows_matvec_group_q4_k") members[0] = members_of(launch);
     if (launch.function == "rows_matvec_group_q6_k") members[1] = members_of(launch);
-    if (launch.min_rows > 1) check(launch.waits, "the workspace is that of the launch before");
   }
   check(members[0] == 3 && members[1] == 4, "each member is multiplied once");
   const NormGatedMatmulParams gated{2048, 8192, 0, 1e-6f};
   const Kernel feed = kernel_for(Operation::norm_gated_matmul, {Format::q4_0, Format::q4_0}, gated);
   check(functions_of(feed, 3) == "stage_rows_of_gated_q4_0 rows_matvec_gated_q4_0 ",
         functions_of(feed, 3));
+}
+
+// Members of one group on tensor cores, staged, and in two formats: each is multiplied once, whatever rows there are.
+void test_members_are_multiplied_once() {
+  const NormMatmulGroupParams group{4096, {4096, 1024, 4096}, 1e-6f, {}};
+  for (const bool on_tensor : {false, true})
+    for (const Format last : {Format::q4_k, Format::q6_k})
+      for (uint32_t rows = 1; rows <= 33; ++rows) {
+        const Kernel kernel = kernel_for(Operation::norm_matmul_group,
+                                         {Format::q4_k, Format::q4_k, last}, group, on_tensor);
+        uint32_t members = 0, sum = 0;
+        for (const Launch& launch : kernel.launches) {
+          if (rows < launch.min_rows || rows > launch.max_rows ||
+              launch.function.starts_with("stage_rows"))
+            continue;
+          members |= members_of(launch);
+          sum += members_of(launch);
+        }
+        check(members == 7 && sum == 7,
+              std::to_string(rows) + " rows: " + functions_of(kernel, rows));
+      }
 }
 
 }  // namespace
@@ -140,5 +160,6 @@ int main() {
   test_large_weights();
   test_staged_rows();
   test_groups();
+  test_members_are_multiplied_once();
   return summary();
 }

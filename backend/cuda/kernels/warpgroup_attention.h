@@ -12,7 +12,7 @@
 // 3. Two warps copy keys, and two values (cp.async of 16 bytes): positions lie in order in a page, and wgmma reads them
 //    swizzled. They put zeros where a position is outside what the tile sees.
 // 4. Blocks begin at multiples of kTilePositions, whichever rows a tile has, and a position that a row does not see
-//    weighs exactly 0: a row's bits depend on its own range alone.
+//    weighs exactly 0: the bits of a row that sees finite values alone depend on its own range alone.
 // 5. A value that only some of the rows see must not spoil the others where it is not finite (0 * inf is NaN): the
 //    warps that copy take it out of the block, and those rows add it by themselves.
 
