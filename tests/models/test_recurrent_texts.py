@@ -135,7 +135,10 @@ def test_a_long_prompt_needs_no_more_inputs_and_states(folder: Path, family: str
     assert taken[1] - taken[0] == (8192 - 2048) * ATTENTION[family] * 2
 
 
-def test_memory_of_a_long_prompt_is_what_the_plan_says(folder: Path, family: str) -> None:
+@pytest.mark.parametrize("n_prompt", [4000, pytest.param(32760, marks=pytest.mark.slow)])
+def test_memory_of_a_long_prompt_is_what_the_plan_says(
+    folder: Path, family: str, n_prompt: int
+) -> None:
     """Pages of states for three texts, of three places each; keys and values of all positions."""
     states, inputs = STATES[family]
     with akunu.load(folder, context=32768, kv_type="f16") as model:
@@ -143,7 +146,7 @@ def test_memory_of_a_long_prompt_is_what_the_plan_says(folder: Path, family: str
             (group["kind"], group["layers"]) for group in model._native.cache_layout
         ]
         before = model.memory["cache"]
-        finished(start(model, (TOKENS * 110)[:32760], 4))
+        finished(start(model, (TOKENS * 110)[:n_prompt], 4))
         assert model.memory["cache"] == before
     assert kind == "states"
     assert len(others) == (family != "mamba2")
