@@ -54,8 +54,8 @@ STAGED_BOUNDS = "__launch_bounds__(256, 2) "
 # Files of kernels for several rows that another launch staged (kernels/staged_rows.h): the input is
 # in the command's workspace.
 TAKES_STAGED_ROWS = "staged_rows_"
-STAGED_ROWS_BOUNDS = "__launch_bounds__(128, 4) "
-STAGED_ROWS_ELSEWHERE = {(name, 0): 24 for name in ("matvec", "matvec_group", "matvec_gated")}
+STAGED_ROWS_BOUNDS = dict.fromkeys(WIDE, "__launch_bounds__(128, 4) ")
+STAGED_ROWS_ELSEWHERE = {(name, 0): 24 for name in WIDE}
 
 # Slots whose bytes the launch itself holds: a kernel need not go to memory for them.
 BY_VALUE = {23: "arguments.pass", 25: "arguments.params"}
@@ -188,7 +188,11 @@ def translated(program: Program) -> str:
 
 
 def entry(
-    function: HostFunction, waits_itself: bool, stages: bool, elsewhere: dict[tuple[str, int], int]
+    function: HostFunction,
+    waits_itself: bool,
+    stages: bool,
+    elsewhere: dict[tuple[str, int], int],
+    bounds_of: dict[str, str],
 ) -> str:
     """The __global__ function of one that the host names."""
     name = function.expression.partition("<")[0].strip()
@@ -208,11 +212,8 @@ def entry(
             slot = elsewhere.get((name, parameter.index), parameter.index)
             at = BY_VALUE.get(slot, f"arguments.slots[{slot}]")
         arguments.append(f"{'deref' if parameter.is_reference else 'any'}({at})")
-    bounds = LAUNCH_BOUNDS.get(function.host_name, LAUNCH_BOUNDS.get(name, ""))
-    if stages:
-        bounds = STAGED_BOUNDS
-    elif elsewhere is STAGED_ROWS_ELSEWHERE and (name, 0) in elsewhere:
-        bounds = STAGED_ROWS_BOUNDS
+    of_name = bounds_of.get(name, "")
+    bounds = STAGED_BOUNDS if stages else bounds_of.get(function.host_name, of_name)
     lines = [
         f'extern "C" __global__ void {bounds}akunu_{function.host_name}('
         "const __grid_constant__ AkunuArguments arguments) {",
@@ -266,10 +267,6 @@ __device__ inline bool& is_staged() {
   return of_warps[threadIdx.x / 32];
 }
 
-// Floats of a staged input row (kernels/multiply_rows.h): for each unit of 32 its numbers, and two
-// terms of each of its two runs.
-__device__ inline uint staged_floats(uint k) { return k / 32 * 36; }
-
 // An operand is what the kernel says that it is.
 struct Any {
   const void* at;
@@ -293,13 +290,16 @@ def write_cuda(program: Program, source: Path) -> str:
             raise msl.error(function.declaration.tokens[0], "a kernel is in no namespace")
     takes_staged_rows = source.stem.startswith(TAKES_STAGED_ROWS)
     stages = source.stem.startswith(STAGED) and not takes_staged_rows
-    elsewhere = STAGED_ROWS_ELSEWHERE if takes_staged_rows else ELSEWHERE
+    elsewhere, bounds_of = ELSEWHERE, LAUNCH_BOUNDS
+    if takes_staged_rows:
+        elsewhere, bounds_of = STAGED_ROWS_ELSEWHERE, STAGED_ROWS_BOUNDS
     entries = [
         entry(
             function,
             "inputs_ready" in programs.reachable(program.declarations, function),
             stages,
             elsewhere,
+            bounds_of,
         )
         for function in program.functions
     ]

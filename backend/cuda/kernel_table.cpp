@@ -100,12 +100,13 @@ uint32_t inputs_of(const KernelRequest& request) {
 }
 
 // kernels/staged_matvec.h: formats that have such kernels (numbers lie so that neighbours load neighbours), threads of
-// a block, blocks of which a large GPU runs all at the same time, and bytes of shared memory for 32 units of an input.
+// a block, blocks of which a large GPU runs all at the same time, and bytes of a unit of the staged input and of 32.
 constexpr Format kStagedFormats[] = {Format::q4_0, Format::q4_1, Format::q5_0, Format::q5_1,
                                      Format::q8_0, Format::q2_k, Format::q3_k, Format::q4_k,
                                      Format::q5_k, Format::q6_k};
 constexpr uint32_t kStagedThreads = 256, kStagedBlocks = 264;
-constexpr uint32_t kStagedBytes = kUnitsOfLanes * (kUnitWeights + 4) * sizeof(float);
+constexpr uint32_t kStagedUnitBytes = (kUnitWeights + 4) * sizeof(float);
+constexpr uint32_t kStagedBytes = kUnitsOfLanes * kStagedUnitBytes;
 // They are worth it from so many weights and warps on. A warp takes two weight rows where four would leave warps idle.
 constexpr uint64_t kLargeWeight = 2 << 20;
 constexpr uint32_t kFewWarps = 512, kEnoughWarps = kStagedBlocks * kStagedThreads / 32;
@@ -167,9 +168,9 @@ bool stage(const KernelRequest& request, uint32_t units_of_lane, metal::Launch& 
   return true;
 }
 
-// kernels/staged_rows.h: weight rows and input rows of a warp, warps of a block, floats of 32 staged numbers.
+// kernels/staged_rows.h: weight rows and input rows of a warp, input rows and warps of a block; threads that stage.
 constexpr uint32_t kRowOutputs = 2, kRowsOfWarp = 4, kRowsOfBlock = 16, kWarpsOfRows = 4;
-constexpr uint32_t kStagedUnitBytes = 36 * sizeof(float), kStageThreads = 128;
+constexpr uint32_t kStageThreads = 128;
 constexpr uint32_t kConstantSecond = 5;
 
 // A staged format of a launch of matvec_FORMAT_r4, matvec_group_FORMAT_r4, matvec_gated_FORMAT_r4 or

@@ -13,7 +13,7 @@ struct KernelChoice {
   uint32_t block_bytes = 0;  // shared memory that a block may have on this GPU
   // Large weights times 1 to 16 rows use tensor cores (kernels/tensor_rows.h).
   bool rows_on_tensor = false;
-  // Prompts use products of warpgroups (kernel_table_warpgroups.h).
+  // Matmuls and attention of prompts use wgmma (kernel_table_warpgroups.h).
   bool prompts_on_warpgroups = false;
 };
 

@@ -109,14 +109,14 @@ void add_launches(const Launch& launch, const TileKernel& function, uint32_t col
   }
 }
 
-// kernels/warpgroup_attention.h: rows of a warpgroup, positions of a block, threads that copy, and bytes before what is
-// aligned to 1,024.
-constexpr uint32_t kQueryRows = 64, kTilePositions = 128, kCopyThreads = 128;
-constexpr uint32_t kBarrierBytes = 256 + 1024;
+// kernels/warpgroup_attention.h: query rows of a warpgroup, positions of a block of keys, threads of the four warps that
+// copy; bytes of shared memory for barriers, and for queries to begin at a multiple of 1,024.
+constexpr uint32_t kQueryRows = 64, kTilePositions = 128, kAllCopyThreads = 128;
+constexpr uint32_t kBytesBeforeQueries = 256 + 1024;
 
 uint32_t attention_bytes(uint32_t head_dim, uint32_t rows) {
   const uint32_t stages = head_dim > 64 ? 3 : 4;
-  return kBarrierBytes + 2 * head_dim * (rows + 2 * stages * kTilePositions);
+  return kBytesBeforeQueries + 2 * head_dim * (rows + 2 * stages * kTilePositions);
 }
 
 }  // namespace
@@ -183,7 +183,8 @@ bool put_attention_on_warpgroups(const KernelRequest& request, metal::Kernel& ke
   const Launch launch = kernel.launches.front();
   kernel.launches.clear();
   // Tiles of 64 rows where those of 128 would leave half of the multiprocessors idle.
-  const uint32_t few_rows = kMultiprocessors / 2 / shape.n_heads * 2 * kQueryRows;
+  const uint32_t few_tiles_of_head = kMultiprocessors / 2 / shape.n_heads;
+  const uint32_t few_rows = few_tiles_of_head * 2 * kQueryRows;
   for (const uint32_t groups : {1u, 2u}) {
     if (groups == 1 && few_rows == 0) continue;
     const uint32_t rows = groups * kQueryRows;
@@ -192,7 +193,7 @@ bool put_attention_on_warpgroups(const KernelRequest& request, metal::Kernel& ke
         "warpgroup_attention_d" + std::to_string(shape.head_dim) + "_x" + std::to_string(groups);
     own.grid = [=](const Scope& scope) {
       return Grid{.threadgroups = {shape.n_heads, scope.n_rows / rows + scope.n_spans, 1},
-                  .threads = {2 * rows + kCopyThreads, 1, 1},
+                  .threads = {2 * rows + kAllCopyThreads, 1, 1},
                   .threadgroup_bytes = {attention_bytes(shape.head_dim, rows)}};
     };
     own.min_rows = groups == 1 ? 1 : few_rows + 1;

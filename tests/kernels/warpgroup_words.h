@@ -1,4 +1,5 @@
-// Emulates on the CPU the functions of backend/cuda/kernels/warpgroup.h and language.h that warpgroup_tile.h uses. Written
+// Emulates on the CPU the functions of backend/cuda/kernels/warpgroup.h and language.h that warpgroup_tile.h and
+// warpgroup_attention.h use. Written
 // from the PTX ISA (9.7.14 and 9.7.15 of version 8.x: mbarrier, cp.async.bulk, wgmma with its register fragments,
 // matrix descriptors and swizzles), not from the kernels.
 //
@@ -9,7 +10,7 @@
 // Misuse ends the run with a message: a misaligned operand, an instruction that not all lanes of a warp or warpgroup
 // execute, a barrier at which too many arrive, a deadlock, a wgmma without a fence before it.
 //
-// It cannot show the memory order between proxies, speed, or how tensor cores round (here the 16 products and the
+// It shows of the order between proxies only that a fence stands between; not speed, or how tensor cores round (here the 16 products and the
 // accumulator are added exactly, and rounded once).
 #pragma once
 

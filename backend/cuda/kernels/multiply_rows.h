@@ -233,6 +233,8 @@ struct Staged {
   float *squares, *sums;
   uint n_units;
 
+  // Of a whole row: for each unit of 32 its numbers, and two terms of each of its two runs.
+  __device__ static uint floats(uint k) { return k / 32 * 36; }
   __device__ static Staged at(float* memory, uint n_units) {
     float4* const numbers = reinterpret_cast<float4*>(memory);
     float* const squares = memory + 32 * n_units;

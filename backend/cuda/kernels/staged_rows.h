@@ -13,8 +13,8 @@ inline void stage_run_of_row(device const float* input, device const float* norm
                              device float* to, constant PassRange& pass, uint k, uint3 position) {
   if (position.x >= k / 16) return;
   const ulong row = pass.first_row + position.y;
-  stage_run<F>(Staged::at(to + row * staged_floats(k), k / 32), input + row * k, norm, normalise, k,
-               position.x);
+  stage_run<F>(Staged::at(to + row * Staged::floats(k), k / 32), input + row * k, norm, normalise,
+               k, position.x);
 }
 
 template <class F>

@@ -1,6 +1,7 @@
-// The PTX instructions that prompts use on Hopper (sm_90a): wgmma with A in registers and B in shared memory, bulk
-// copies (cp.async.bulk), and mbarriers. generate.py puts this before warpgroup_tile.h. The tests emulate the same
-// functions on the CPU, after the PTX ISA (tests/kernels/warpgroup_words.h).
+// The PTX instructions that prompts use on Hopper (sm_90a): wgmma with A in registers or in shared
+// memory and B in shared memory, copies (cp.async, cp.async.bulk), and mbarriers. generate.py puts this before
+// warpgroup_tile.h and warpgroup_attention.h. The tests emulate the same functions on the CPU, after the PTX ISA
+// (tests/kernels/warpgroup_words.h).
 //
 // 1. Four consecutive warps are a warpgroup. One wgmma computes D [64 x 128]: warp w has rows 16 w to 16 w + 15.
 // 2. A [64 x 16]: each lane has a fragment of four registers with two f16 numbers each, as of mma.m16n8k16: with

@@ -1,4 +1,4 @@
-// attention of prompts with products of warpgroups (warpgroup.h), over a cache of halves, for NVIDIA's Hopper GPUs
+// attention of prompts on wgmma (warpgroup.h), over a cache of halves, for NVIDIA's Hopper GPUs
 // (sm_90a): tiles of query rows of one head against blocks of positions, with a running softmax (FlashAttention-3,
 // arXiv 2407.08608).
 //

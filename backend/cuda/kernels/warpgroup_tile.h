@@ -1,4 +1,4 @@
-// matmul of prompts with products of warpgroups (warpgroup.h), for NVIDIA's Hopper GPUs (sm_90a).
+// matmul of prompts on wgmma (warpgroup.h), for NVIDIA's Hopper GPUs (sm_90a).
 //
 // 1. Floor. A block computes 128 weight rows times 128 or 256 input rows. The tensor cores take 64 cycles for one
 //    m64n128k16, so for 32 of k and 128 input rows each of the 4 warps of a warpgroup has 128 issue slots: 64 FMAs
