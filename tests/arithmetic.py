@@ -21,6 +21,15 @@ def is_one_arithmetic(weight_format: str, level: str = "", kv_type: str = "f32")
     return kinds[0] == kinds[1] and not attends_in_codes
 
 
+def rows_are_streamed(device: str) -> bool:
+    """Whether a device rounds the inputs of matmuls of 1 to 16 rows to 16 bits (docs/cuda.md)."""
+    if device != "cuda":
+        return False
+    return any(
+        "rows are streamed" in d["reason"] for d in _core.devices() if d["backend"] == "cuda"
+    )
+
+
 def prompts_on_warpgroups(device: str) -> bool:
     """Whether a device rounds the inputs of a prompt's matmuls to halves (docs/cuda.md)."""
     if device != "cuda":

@@ -61,12 +61,14 @@ class CudaDevice final : public Device {
          static_cast<uint32_t>(gpu.attribute(Attribute::memory_clock_kilohertz)),
          static_cast<uint32_t>(gpu.attribute(Attribute::memory_bus_bits))});
     choice_ = {static_cast<uint32_t>(gpu.attribute(Attribute::shared_bytes_of_block)),
-               rows_on_tensor_cores(),
+               static_cast<uint32_t>(gpu.attribute(Attribute::multiprocessors)),
+               rows_are_streamed(gpu.capability()),
                prompts_on_warpgroups(gpu.capability(), kernel_architectures())};
     chip_.level = kLevel;
     chip_.reason = "compute capability " + std::to_string(gpu.capability() / 10) + "." +
                    std::to_string(gpu.capability() % 10) + ", kernels for " +
                    std::string(kernel_architectures()) +
+                   (choice_.rows_are_streamed ? ", rows are streamed" : "") +
                    (choice_.prompts_on_warpgroups ? ", prompts on warpgroups" : "");
   }
 

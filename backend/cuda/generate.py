@@ -57,6 +57,9 @@ TAKES_STAGED_ROWS = "staged_rows_"
 STAGED_ROWS_BOUNDS = dict.fromkeys(WIDE, "__launch_bounds__(128, 4) ")
 STAGED_ROWS_ELSEWHERE = {(name, 0): 24 for name in WIDE}
 
+# Of streamed matmuls those for 16 rows, which have a multiprocessor to themselves.
+STREAMED_16_BOUNDS = "__launch_bounds__(320, 1) "
+
 # Slots whose bytes the launch itself holds: a kernel need not go to memory for them.
 BY_VALUE = {23: "arguments.pass", 25: "arguments.params"}
 
@@ -73,6 +76,11 @@ REPLACED = {
         '\n#include "cuda/kernels/warpgroup.h"\n#include "cuda/kernels/warpgroup_weights.h"\n'
         '#include "cuda/kernels/warpgroup_tile.h"\n'
     ),
+    "stream_tiles": (
+        '\n#include "cuda/kernels/warpgroup.h"\n'
+        '#include "cuda/kernels/streamed_weights.h"\n'
+        '#include "cuda/kernels/streamed_rows.h"\n'
+    ),
     "attend_prompt_tile": (
         '\n#include "cuda/kernels/warpgroup.h"\n#include "cuda/kernels/warpgroup_tile.h"\n'
         '#include "cuda/kernels/warpgroup_attention.h"\n'
@@ -88,7 +96,8 @@ ELSEWHERE = {("gemm", 0): 24, ("gemm_group", 0): 24}
 LAUNCH_BOUNDS = (
     dict.fromkeys(("gemm", "gemm_group"), "__launch_bounds__(256, 2) ")
     | dict.fromkeys(
-        ("rows_matmul", "rows_matmul_group", "rows_matmul_gated"), "__launch_bounds__(512, 1) "
+        ("streamed_matmul", "streamed_matmul_group", "streamed_matmul_gated"),
+        "__launch_bounds__(320, 2) ",
     )
     | dict.fromkeys(
         ("warpgroup_matmul", "warpgroup_matmul_group", "warpgroup_attention"),
@@ -214,6 +223,8 @@ def entry(
         arguments.append(f"{'deref' if parameter.is_reference else 'any'}({at})")
     of_name = bounds_of.get(name, "")
     bounds = STAGED_BOUNDS if stages else bounds_of.get(function.host_name, of_name)
+    if name.startswith("streamed_") and function.host_name.endswith("_q4"):
+        bounds = STREAMED_16_BOUNDS
     lines = [
         f'extern "C" __global__ void {bounds}akunu_{function.host_name}('
         "const __grid_constant__ AkunuArguments arguments) {",
@@ -225,8 +236,6 @@ def entry(
             *(["  is_staged() = false;"] * stages),
             "  __syncthreads();",
         ]
-    # The launch behind this one may begin; what it begins with is this wait, or reads only weights.
-    lines.append("  launch_next();")
     if not waits_itself:
         lines.append("  inputs_ready();")
     if stages:

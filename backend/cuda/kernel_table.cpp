@@ -5,7 +5,9 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "cuda/kernel_table_streamed.h"
 #include "cuda/kernel_table_warpgroups.h"
+#include "cuda/launch_shape.h"
 #include "metal/kernel_table.h"
 
 namespace akunu::cuda {
@@ -83,22 +85,6 @@ std::optional<Kernel> matmul_of_prompts(const KernelRequest& request, const std:
 constexpr uint32_t kConstantWide = 6, kRunTerms = 14, kMostWarps = 8, kManyWarps = 2048;
 constexpr uint32_t kUnitsOfLanes = 32, kUnitWeights = 32, kMostWideInputs = 16384;
 
-uint32_t inputs_of(const KernelRequest& request) {
-  switch (request.operation) {
-    case Operation::matmul:
-    case Operation::matmul_add:
-      return request.params.get<MatmulParams>().k;
-    case Operation::matmul_group:
-      return request.params.get<MatmulGroupParams>().k;
-    case Operation::norm_matmul_group:
-      return request.params.get<NormMatmulGroupParams>().k;
-    case Operation::norm_gated_matmul:
-      return request.params.get<NormGatedMatmulParams>().k;
-    default:
-      return 0;
-  }
-}
-
 // kernels/staged_matvec.h: formats that have such kernels (numbers lie so that neighbours load neighbours), threads of
 // a block, blocks of which a large GPU runs all at the same time, and bytes of a unit of the staged input and of 32.
 constexpr Format kStagedFormats[] = {Format::q4_0, Format::q4_1, Format::q5_0, Format::q5_1,
@@ -110,33 +96,6 @@ constexpr uint32_t kStagedBytes = kUnitsOfLanes * kStagedUnitBytes;
 // They are worth it from so many weights and warps on. A warp takes two weight rows where four would leave warps idle.
 constexpr uint64_t kLargeWeight = 2 << 20;
 constexpr uint32_t kFewWarps = 512, kEnoughWarps = kStagedBlocks * kStagedThreads / 32;
-
-uint32_t constant_of(const metal::Launch& launch, uint32_t index) {
-  for (const metal::FunctionConstant& constant : launch.constants)
-    if (constant.index == index) return constant.value;
-  return 0;
-}
-
-// How many warps have work, where each takes `outputs` weight rows.
-uint32_t warps_of(const KernelRequest& request, const metal::Launch& launch, uint32_t outputs) {
-  switch (request.operation) {
-    case Operation::norm_gated_matmul: {
-      const bool both = constant_of(launch, metal::kConstantPart) == 0;
-      return divide_up(request.params.get<NormGatedMatmulParams>().n, both ? outputs / 2 : outputs);
-    }
-    case Operation::matmul_group:
-    case Operation::norm_matmul_group: {
-      const auto* group = reinterpret_cast<const MatmulGroupParams*>(request.params.data());
-      uint32_t warps = 0;
-      for (uint32_t m = 0; m < kMaxGroup; ++m)
-        if (constant_of(launch, metal::kConstantMembers) >> m & 1u)
-          warps += divide_up(group->n[m], outputs);
-      return warps;
-    }
-    default:
-      return divide_up(request.params.get<MatmulParams>().n, outputs);
-  }
-}
 
 bool can_stage(const metal::Launch& launch) {
   for (const Format format : kStagedFormats)
@@ -150,11 +109,11 @@ bool can_stage(const metal::Launch& launch) {
 // Puts the kernel that stages its input in the place of a launch of one row, where that is faster.
 bool stage(const KernelRequest& request, uint32_t units_of_lane, metal::Launch& launch) {
   if (!can_stage(launch)) return false;
-  const uint32_t of_four = warps_of(request, launch, 4);
+  const uint32_t of_four = pieces_of(request, launch, 4);
   if (uint64_t{of_four} * 4 * units_of_lane * kUnitsOfLanes * kUnitWeights < kLargeWeight)
     return false;
   const uint32_t outputs = of_four >= kEnoughWarps ? 4 : 2;
-  const uint32_t warps = warps_of(request, launch, outputs);
+  const uint32_t warps = pieces_of(request, launch, outputs);
   if (warps < kFewWarps) return false;
   launch.function.replace(launch.function.size() - 2, 2, "o" + std::to_string(outputs));
   launch.function.insert(0, "staged_");
@@ -171,7 +130,6 @@ bool stage(const KernelRequest& request, uint32_t units_of_lane, metal::Launch& 
 // kernels/staged_rows.h: weight rows and input rows of a warp, input rows and warps of a block; threads that stage.
 constexpr uint32_t kRowOutputs = 2, kRowsOfWarp = 4, kRowsOfBlock = 16, kWarpsOfRows = 4;
 constexpr uint32_t kStageThreads = 128;
-constexpr uint32_t kConstantSecond = 5;
 
 // A staged format of a launch of matvec_FORMAT_r4, matvec_group_FORMAT_r4, matvec_gated_FORMAT_r4 or
 // matvec_group_FORMAT_SECOND_r4, and which members of the group are in it.
@@ -213,7 +171,7 @@ bool put_on_staged_rows(const KernelRequest& request, uint32_t k, const metal::L
     metal::Launch own = launch;
     for (metal::FunctionConstant& constant : own.constants)
       if (constant.index == metal::kConstantMembers) constant.value = members;
-    const uint32_t warps = warps_of(request, own, kRowOutputs);
+    const uint32_t warps = pieces_of(request, own, kRowOutputs);
     own.function =
         "stage_rows" + (of.empty() ? "" : "_of" + std::string(of)) + "_" + std::string(name);
     own.grid = [=](const Scope& scope) {
@@ -234,7 +192,7 @@ bool put_on_staged_rows(const KernelRequest& request, uint32_t k, const metal::L
   return !formats.empty();
 }
 
-// Launches for several rows that are left after put_on_tensor_cores.
+// The launches for several rows.
 void stage_rows(const KernelRequest& request, uint32_t k, Kernel& kernel) {
   std::vector<metal::Launch> launches;
   bool is_any = false;
@@ -245,122 +203,12 @@ void stage_rows(const KernelRequest& request, uint32_t k, Kernel& kernel) {
       launches.push_back(launch);
   }
   if (is_any)
-    kernel.workspace_bytes = [=](const std::byte*, uint32_t max_rows) {
-      return uint64_t{max_rows} * (k / kUnitWeights) * kStagedUnitBytes;
+    // Other launches of the kernel have the same workspace, one after the other.
+    kernel.workspace_bytes = [=, others = kernel.workspace_bytes](const std::byte* params,
+                                                                  uint32_t max_rows) {
+      const uint64_t bytes = uint64_t{max_rows} * (k / kUnitWeights) * kStagedUnitBytes;
+      return others ? std::max(bytes, others(params, max_rows)) : bytes;
     };
-  kernel.launches = std::move(launches);
-}
-
-// kernels/tensor_rows.h: windows of 256 weights, of which a warp has two stages of its weight rows; bytes of a warp's
-// input where there is one row; rows that one product takes.
-constexpr uint32_t kTileWindow = 256, kTileStages = 2, kTileWeightRows = 32;
-constexpr uint32_t kOneInputBytes = 2048, kEightRows = 8;
-// Warps of a block, and of a launch as run at the same time on a large GPU. Weights that are smaller are faster for one
-// row by the kernels without tensor cores.
-constexpr uint32_t kMostTileWarps = 16, kTileWarps = 2112;
-constexpr uint32_t kLongRow = 4096, kManyWeightRows = 4096;
-
-uint32_t tile_warp_bytes(Format format) {
-  const FormatInfo& info = format_info(format);
-  const uint32_t window = kTileWindow / info.block_size * info.block_bytes;
-  const uint32_t pieces = (window + 14 + 15) / 16 | 1u;
-  return kTileStages * kTileWeightRows * 16 * pieces + kOneInputBytes;
-}
-
-// The kernel of tensor cores for a launch for one row or few: nothing where its format has none.
-struct TileFunction {
-  std::string name;
-  Format format = Format::f32;
-};
-std::optional<TileFunction> tile_function(const metal::Launch& launch) {
-  const auto is = [&](const std::string& name) {
-    return launch.function == name + "_r1" || launch.function == name + "_r4";
-  };
-  for (const Format format : kStagedFormats) {
-    const std::string name(format_info(format).name);
-    for (const std::string family : {"", "_group", "_gated"})
-      if (is("matvec" + family + "_" + name))
-        return TileFunction{"rows_matmul" + family + "_" + name, format};
-    // Of a group in a pair of formats, members that are all in one of them.
-    for (const Format second : kStagedFormats) {
-      const std::string other(format_info(second).name);
-      if (!is("matvec_group_" + name + "_" + other)) continue;
-      const bool is_second = (constant_of(launch, metal::kConstantMembers) &
-                              constant_of(launch, kConstantSecond)) != 0;
-      return TileFunction{"rows_matmul_group_" + (is_second ? other : name),
-                          is_second ? second : format};
-    }
-  }
-  return std::nullopt;
-}
-
-// A launch for each format of a group; for each member where the group has no norm: then a member's bits are those of a
-// matmul of its own, which goes the way that its own shape says.
-std::vector<metal::Launch> parts_of(const KernelRequest& request, const metal::Launch& launch) {
-  const uint32_t members = constant_of(launch, metal::kConstantMembers);
-  uint32_t left = members;
-  std::vector<metal::Launch> parts;
-  for (uint32_t m = 0; m < kMaxGroup; ++m) {
-    if ((left >> m & 1u) == 0) continue;
-    uint32_t own = 1u << m;
-    if (request.operation == Operation::norm_matmul_group)
-      for (uint32_t other = m + 1; other < kMaxGroup; ++other)
-        if ((left >> other & 1u) != 0 && request.weights[other] == request.weights[m])
-          own |= 1u << other;
-    left &= ~own;
-    metal::Launch& part = parts.emplace_back(launch);
-    for (metal::FunctionConstant& constant : part.constants)
-      if (constant.index == metal::kConstantMembers) constant.value = own;
-  }
-  if (parts.empty()) parts.push_back(launch);
-  return parts;
-}
-
-// Puts kernels for tensor cores in the place of a kernel's launches, for one row as for several: a row has the same
-// bits alone and among others. Which weights, and how many warps share a weight's rows, follows its shape alone.
-void put_on_tensor_cores(const KernelRequest& request, uint32_t k, uint32_t block_bytes,
-                         Kernel& kernel) {
-  if (k < kLongRow) return;
-  std::vector<metal::Launch> launches;
-  for (const metal::Launch& launch : kernel.launches) {
-    std::vector<metal::Launch> own;
-    bool is_any = false;
-    for (const metal::Launch& part : parts_of(request, launch)) {
-      const std::optional<TileFunction> function = tile_function(part);
-      const uint32_t tiles = warps_of(request, part, kTileWeightRows);
-      const uint32_t warp_bytes = function ? tile_warp_bytes(function->format) : 0;
-      if (!function || tiles * kTileWeightRows < kManyWeightRows || 2 * warp_bytes > block_bytes) {
-        own.push_back(part);
-        continue;
-      }
-      is_any = true;
-      const uint32_t most =
-          std::min({block_bytes / warp_bytes, kMostTileWarps, divide_up(k, kTileWindow)});
-      uint32_t split = 2;
-      while (2 * split <= most && 2 * split * tiles <= kTileWarps) split *= 2;
-      metal::Launch on_tiles = part;
-      on_tiles.constants.push_back({kConstantWide, split, false});
-      on_tiles.grid = [=](const Scope& scope) {
-        return Grid{.threadgroups = {tiles, divide_up(scope.n_rows, kMaxFewRows), 1},
-                    .threads = {32 * split, 1, 1},
-                    .threadgroup_bytes = {split * warp_bytes}};
-      };
-      const auto add = [&](const char* rows, uint32_t min_rows, uint32_t max_rows) {
-        on_tiles.function = function->name + rows;
-        on_tiles.min_rows = min_rows;
-        on_tiles.max_rows = max_rows;
-        own.push_back(on_tiles);
-      };
-      if (part.max_rows == 1) {
-        add("_e0", 1, 1);
-      } else {
-        add("_e1", 2, kEightRows);
-        add("_e2", kEightRows + 1, UINT32_MAX);
-      }
-    }
-    if (!is_any) own = {launch};
-    launches.insert(launches.end(), own.begin(), own.end());
-  }
   kernel.launches = std::move(launches);
 }
 
@@ -369,12 +217,13 @@ std::optional<Kernel> matmul_of_rows(const KernelRequest& request, const KernelC
   std::optional<Kernel> kernel = metal::find_kernel(request, kTiles);
   const uint32_t k = inputs_of(request);
   if (!kernel) return kernel;
-  if (choice.rows_on_tensor) put_on_tensor_cores(request, k, choice.block_bytes, *kernel);
+  if (choice.rows_are_streamed)
+    put_on_streams(request, {choice.block_bytes, choice.multiprocessors}, *kernel);
   stage_rows(request, k, *kernel);
   if (k > kMostWideInputs) return kernel;
   const uint32_t units_of_lane = divide_up(k, kUnitsOfLanes * kUnitWeights);
   for (metal::Launch& launch : kernel->launches) {
-    if (launch.max_rows != 1 || launch.function.starts_with("rows_") ||
+    if (launch.max_rows != 1 || launch.function.starts_with("streamed_") ||
         stage(request, units_of_lane, launch))
       continue;
     const Scope scope{request.params.data(), 1, 1};
@@ -501,7 +350,19 @@ std::optional<bool> is_chosen(const char* variable, std::string_view choice) {
   return asked == choice;
 }
 
-bool rows_on_tensor_cores() { return is_chosen("AKUNU_CUDA_ROWS", "tensor").value_or(true); }
+// Bulk copies.
+constexpr uint32_t kStreamCapability = 90;
+
+bool rows_are_streamed(uint32_t capability) {
+  const bool is_possible = capability >= kStreamCapability;
+  const std::optional<bool> asked = is_chosen("AKUNU_CUDA_ROWS", "streamed");
+  if (asked == true && !is_possible)
+    throw ArgumentError(
+        "AKUNU_CUDA_ROWS is streamed, which needs a GPU of compute capability 9.0 or later: this "
+        "one has " +
+        std::to_string(capability / 10) + "." + std::to_string(capability % 10));
+  return asked.value_or(is_possible);
+}
 
 std::optional<Kernel> find_kernel(const KernelRequest& request, const KernelChoice& choice) {
   if (is_all_reduce(request.operation)) return sum_of_ranks(request);

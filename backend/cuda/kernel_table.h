@@ -11,8 +11,9 @@ namespace akunu::cuda {
 
 struct KernelChoice {
   uint32_t block_bytes = 0;  // shared memory that a block may have on this GPU
-  // Large weights times 1 to 16 rows use tensor cores (kernels/tensor_rows.h).
-  bool rows_on_tensor = false;
+  uint32_t multiprocessors = 0;
+  // Weights are streamed for 1 to 16 rows (kernel_table_streamed.h).
+  bool rows_are_streamed = false;
   // Matmuls and attention of prompts use wgmma (kernel_table_warpgroups.h).
   bool prompts_on_warpgroups = false;
 };
@@ -21,9 +22,10 @@ struct KernelChoice {
 // ArgumentError for any other value.
 std::optional<bool> is_chosen(const char* variable, std::string_view choice);
 
-// Reads the environment variable AKUNU_CUDA_ROWS: "tensor", the default, or "plain". Throws ArgumentError for any
-// other value.
-bool rows_on_tensor_cores();
+// Whether weights are streamed for 1 to 16 rows: where the GPU has compute capability 9.0 or later (here 90), unless the
+// environment variable AKUNU_CUDA_ROWS says "plain". Throws ArgumentError where it says "streamed" and that cannot be, or
+// anything else.
+bool rows_are_streamed(uint32_t capability);
 
 // (Launch::waits is for Metal: here every launch waits for the one before it.)
 std::optional<metal::Kernel> find_kernel(const KernelRequest& request, const KernelChoice& choice);

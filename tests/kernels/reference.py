@@ -14,9 +14,8 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+from rounded_inputs import ON_WARPGROUPS, is_streamed, rounding_on_streams, rounding_on_warpgroups
 from tools.block_formats import FORMATS, Blocks, make_blocks, random_blocks
-
-from arithmetic import prompts_on_warpgroups
 
 UNIT = 2.0**-24
 TINY = 2.0**-149  # the smallest float32: results below the normal numbers are rounded to it
@@ -319,9 +318,6 @@ def assert_activation(kind: str, actual: Array, expected: Array, bound: Array) -
 # --- Operations -----------------------------------------------------------------------------------
 
 
-ON_WARPGROUPS = prompts_on_warpgroups("cuda")
-
-
 def matmul(weight: Weight, activation: Activation) -> tuple[Array, Array]:
     """float64 [rows, n]. Floats: eight lanes take k in order, then meet. Codes: group by group."""
     if activation.kind == "bf16":
@@ -343,18 +339,10 @@ def matmul(weight: Weight, activation: Activation) -> tuple[Array, Array]:
     roundings = -(-k // LANES) + 3 + 2 + (0 if weight.block == 1 else 3)
     bound = growth(roundings) * magnitude + k * TINY
     if ON_WARPGROUPS and len(values) > 16:
-        bound += rounding_on_warpgroups(weight, activation.values)
+        bound += rounding_on_warpgroups(weight.format, weight.values, activation.values)
+    if is_streamed(weight.format, k) and len(values) <= 16:
+        bound += rounding_on_streams(weight.values, activation.values)
     return values, bound
-
-
-def rounding_on_warpgroups(weight: Weight, x: Array) -> Array:
-    """Prompts' inputs are halves there; codes of q6_k times their scales are, too.
-
-    Beside weights in bf16 they are pairs of bfloat16 numbers.
-    """
-    largest = np.abs(np.where(np.isfinite(x), x, 0)).max(axis=1, keepdims=True)
-    relative = {"q6_k": 2.0**-10 + 2.0**-22, "bf16": 2.0**-17}.get(weight.format, 2.0**-11)
-    return (np.abs(x) * relative + largest * 2.0**-38) @ np.abs(weight.values).T
 
 
 def roundings_of_codes(format_name: str, k: int) -> int:

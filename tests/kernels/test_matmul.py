@@ -189,6 +189,26 @@ def test_rows_have_the_same_bits_alone_and_together(target, rng, format_name, ro
         assert (outside.view(np.uint8) == 0xFF).all(), "wrote rows that are not its own"
 
 
+@pytest.mark.parametrize("format_name", ["q4_0", "q4_k", "q6_k", "f16"])
+@pytest.mark.parametrize("rows", [17, 40])
+def test_few_rows_are_as_many_as_one_likes(target, rng, format_name, rows):
+    """The output matrix meets all rows that are scored as rows of the class `few`."""
+    n, k = 70, 512
+    weight = ref.random_weight(format_name, n, k, rng)
+    kind = target.kind_of(format_name, "few")
+    x = rng.standard_normal((rows, k))
+    together = multiply(
+        target, weight, ref.make_activation(kind, x), plain_step(rows), row_class="few"
+    )
+    for first in range(0, rows, 16):
+        part = ref.make_activation(kind, x[first : first + 16])
+        expected, bound = ref.matmul(weight, part)
+        n_rows = len(expected)
+        out = multiply(target, weight, part, plain_step(n_rows), row_class="few")
+        assert_within(out, expected, bound)
+        assert_same_bits(together[first : first + n_rows], out)
+
+
 @pytest.mark.parametrize("format_name", FORMATS)
 @pytest.mark.parametrize("threads", [2, 3, 16])
 def test_threads_change_no_bit(target, rng, format_name, threads):

@@ -96,7 +96,7 @@ def expected(weight, x):
     x = np.asarray(x, np.float32).astype(np.float64)
     w = weight.values.astype(np.float64)
     sums = (w.shape[1] / 8 + 8) * 2.0**-24 * (np.abs(x) @ np.abs(w).T)
-    return x @ w.T, ref.rounding_on_warpgroups(weight, x) + sums
+    return x @ w.T, ref.rounding_on_warpgroups(weight.format, weight.values, x) + sums
 
 
 @pytest.mark.parametrize("format_name", FORMATS)

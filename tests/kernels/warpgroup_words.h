@@ -34,7 +34,7 @@ using uint = uint32_t;
 using ulong = uint64_t;
 
 constexpr uint kWarp = 32, kWarpgroup = 128;
-constexpr bool kHasWarpgroups = true;
+constexpr bool kHasWarpgroups = true, kHasBulkCopies = true;
 constexpr uint kDynamicMemory = 231424;
 
 struct Misuse : std::runtime_error {
@@ -238,6 +238,9 @@ struct uint4 {
 };
 struct alignas(16) float4 {
   float x, y, z, w;
+  float4() = default;
+  explicit float4(float all) : float4(all, all, all, all) {}
+  float4(float a, float b, float c, float d) : x(a), y(b), z(c), w(d) {}
 };
 template <class To, class From>
 To as_type(From from) {
@@ -426,11 +429,18 @@ inline void wait_for_phase(ulong* at, uint parity) {
   if (parity > 1) throw Misuse("a parity that is none");
   the_block->wait([&] { return own.phase != parity; });
 }
+// Where bulk copies may read; anywhere where this is empty.
+inline std::vector<std::pair<const uchar*, const uchar*>> readable;
 inline void copy_bytes(void* to, const void* from, uint n_bytes, ulong* barrier) {
   const uint place = shared_address(to);
   if (place % 16 != 0 || reinterpret_cast<uintptr_t>(from) % 16 != 0 || n_bytes % 16 != 0)
     throw Misuse("a bulk copy off its alignment");
   if (n_bytes == 0 || place + n_bytes > Block::kShared) throw Misuse("a bulk copy past the end");
+  const uchar* const begin = static_cast<const uchar*>(from);
+  bool is_readable = readable.empty();
+  for (const auto& [first, last] : readable)
+    is_readable |= begin >= first && begin + n_bytes <= last;
+  if (!is_readable) throw Misuse("a bulk copy of what is not there");
   the_block->copies.push_back({to, from, n_bytes, barrier});
 }
 inline void stores_before_copies() {}

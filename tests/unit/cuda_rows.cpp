@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/kernel_params.h"
 #include "cuda/kernel_table.h"
+#include "cuda/kernel_table_streamed.h"
 #include "cuda/modules.h"
 #include "metal/kernel_table.h"
 #include "unit/check.h"
@@ -20,13 +21,17 @@ using metal::Kernel;
 using metal::Launch;
 using metal::Scope;
 
+constexpr uint32_t kBlockBytes = 232448;  // of an H100
+constexpr uint32_t kConstantBytes = 32;   // of every kernel
+
 Kernel kernel_for(Operation operation, std::vector<Format> weights, const auto& params,
-                  bool on_tensor = true) {
+                  bool are_streamed = true) {
   KernelRequest request{.operation = operation, .row_class = RowClass::few, .params = {}};
   std::copy(weights.begin(), weights.end(), request.weights.begin());
   request.params.set(params);
-  const auto kernel =
-      cuda::find_kernel(request, {.block_bytes = 232448, .rows_on_tensor = on_tensor});
+  const auto kernel = cuda::find_kernel(
+      request,
+      {.block_bytes = kBlockBytes, .multiprocessors = 132, .rows_are_streamed = are_streamed});
   check(kernel.has_value(), "there is such a kernel");
   return *kernel;
 }
@@ -46,35 +51,89 @@ uint32_t members_of(const Launch& launch) {
 }
 
 void test_the_variable() {
-  const auto asked = [](const char* value) {
+  const auto asked = [](const char* value, uint32_t capability) {
     setenv("AKUNU_CUDA_ROWS", value, 1);
-    const bool is_on = cuda::rows_on_tensor_cores();
+    const bool is_on = cuda::rows_are_streamed(capability);
     unsetenv("AKUNU_CUDA_ROWS");
     return is_on;
   };
   unsetenv("AKUNU_CUDA_ROWS");
-  check(cuda::rows_on_tensor_cores() && asked("") && asked("tensor") && !asked("plain"),
+  check(cuda::rows_are_streamed(90) && cuda::rows_are_streamed(100) && !cuda::rows_are_streamed(89),
+        "GPUs with bulk copies");
+  check(asked("", 90) && asked("streamed", 90) && !asked("plain", 90) && !asked("", 80),
         "what it may be");
-  const std::string message = message_of<ArgumentError>([&] { asked("fast"); });
+  std::string message = message_of<ArgumentError>([&] { asked("fast", 90); });
+  check(contains(message, "plain or streamed, not \"fast\""), message);
+  message = message_of<ArgumentError>([&] { asked("streamed", 89); });
+  check(contains(message, "9.0 or later: this one has 8.9"), message);
   unsetenv("AKUNU_CUDA_ROWS");
-  check(contains(message, "plain or tensor, not \"fast\""), message);
 }
 
-void test_large_weights() {
-  const MatmulParams large{4096, 4096, {}};
-  const Kernel on_tensor = kernel_for(Operation::matmul, {Format::q4_0}, large);
-  for (const auto& [rows, name] : {std::pair{1u, "rows_matmul_q4_0_e0 "},
-                                   {8u, "rows_matmul_q4_0_e1 "},
-                                   {16u, "rows_matmul_q4_0_e2 "}})
-    check(functions_of(on_tensor, rows) == name, functions_of(on_tensor, rows));
-  const Kernel plain = kernel_for(Operation::matmul, {Format::q4_0}, large, false);
+void test_streamed_rows() {
+  const MatmulParams params{4096, 1024, {}};
+  const Kernel streamed = kernel_for(Operation::matmul, {Format::q4_0}, params);
+  for (const auto& [rows, names] : {std::pair{1u, "streamed_matmul_q4_0_q0 "},
+                                    {2u, "round_rows_q1 streamed_matmul_q4_0_q1 "},
+                                    {4u, "round_rows_q1 streamed_matmul_q4_0_q1 "},
+                                    {5u, "round_rows_q2 streamed_matmul_q4_0_q2 "},
+                                    {9u, "round_rows_q4 streamed_matmul_q4_0_q4 "},
+                                    {100u, "round_rows_q4 streamed_matmul_q4_0_q4 "}})
+    check(functions_of(streamed, rows) == names, functions_of(streamed, rows));
+  const Scope scope{reinterpret_cast<const std::byte*>(&params), 17, 1};
+  const auto grid = streamed.launches.back().grid(scope);
+  check(grid.threadgroups[0] == 132 && grid.threadgroups[1] == 2, "groups of 16 rows");
+  check(streamed.launches[streamed.launches.size() - 2].grid(scope).threadgroups[0] == 32,
+        "rows of whole groups are rounded");
+  // 72 bytes for 32 numbers of 16 rows, and eight sums of squares of each.
+  check(streamed.workspace_bytes(reinterpret_cast<const std::byte*>(&params), 17) ==
+            2 * (1024 / 32 * 72 * 16 + 16 * 8 * 4),
+        "room for two groups");
+  const Kernel plain = kernel_for(Operation::matmul, {Format::q4_0}, params, false);
   check(functions_of(plain, 16) == "stage_rows_q4_0 rows_matvec_q4_0 ", functions_of(plain, 16));
-  check(!contains(functions_of(plain, 1), "rows_"), "one row has a kernel of its own");
+  for (const auto& [format, k] :
+       {std::pair{Format::q4_0, 1056u}, {Format::q2_k, 1024u}, {Format::f16, 1024u}}) {
+    const MatmulParams other{4096, k, {}};
+    check(!contains(functions_of(kernel_for(Operation::matmul, {format}, other), 1), "streamed"),
+          "rows of whole windows, and the formats that are served");
+  }
+}
+
+// A block's shared memory is enough, and what the kernel reads of a plan is in it.
+void test_plans() {
+  for (const uint32_t window_bytes : {110u, 144u, 160u, 176u, 192u, 210u, 272u})
+    for (const uint32_t k :
+         {256u, 1024u, 1536u, 2560u, 3584u, 4096u, 9728u, 14336u, 27136u, 28672u, 65280u})
+      for (const uint32_t tiles : {1u, 64u, 256u, 1792u, 8016u})
+        for (const uint32_t quads : {0u, 1u, 2u, 4u}) {
+          const cuda::StreamPlan plan =
+              cuda::plan_stream(quads, k, window_bytes, tiles, {kBlockBytes, 132});
+          const std::string which = std::to_string(window_bytes) + " " + std::to_string(k) + " " +
+                                    std::to_string(tiles) + " " + std::to_string(quads);
+          if (plan.n_stages == 0) {
+            check(false, "there is room: " + which);
+            continue;
+          }
+          const uint32_t windows = k / 256, pass = plan.pass == 0 ? windows : plan.pass;
+          const uint32_t rows = quads == 0 ? 1 : 4 * quads;
+          const uint32_t slack = window_bytes % 16 == 0 ? 0 : 14;
+          const uint32_t waiting = plan.pass == 0 ? 0 : 8192 * quads;
+          const uint32_t bytes =
+              384 + pass * 8 * 72 * rows + plan.n_slots * (waiting + 512 * rows) +
+              plan.n_stages * 256 * ((plan.chunk * window_bytes + slack + 15) / 16 | 1u);
+          check(plan.bytes == bytes && bytes + kConstantBytes <= kBlockBytes,
+                "the memory: " + which);
+          check(plan.blocks == 1 ||
+                    (plan.blocks == 2 && 2 * (bytes + kConstantBytes + 1024) <= kBlockBytes + 1024),
+                "two blocks share a multiprocessor: " + which);
+          check(plan.n_stages <= 16 && plan.chunk > 0 && plan.chunk <= 16 && plan.n_slots > 0 &&
+                    plan.n_slots <= 16 && plan.pass < windows,
+                "the numbers: " + which);
+        }
 }
 
 void test_staged_rows() {
   const MatmulParams params{1024, 3072, {}};
-  const Kernel kernel = kernel_for(Operation::matmul_add, {Format::q6_k}, params);
+  const Kernel kernel = kernel_for(Operation::matmul_add, {Format::q6_k}, params, false);
   check(functions_of(kernel, 2) == "stage_rows_q6_k rows_matvec_q6_k ", functions_of(kernel, 2));
   check(functions_of(kernel_for(Operation::matmul, {Format::f16}, params), 2) == "matvec_f16_r4 ",
         "numbers lie so that neighbours load neighbours");
@@ -100,12 +159,12 @@ void test_staged_rows() {
 
 void test_groups() {
   const NormMatmulGroupParams group{2048, {2048, 512, 512}, 1e-6f, {}};
-  const Kernel one =
-      kernel_for(Operation::norm_matmul_group, {Format::q4_0, Format::q4_0, Format::q4_0}, group);
+  const Kernel one = kernel_for(Operation::norm_matmul_group,
+                                {Format::q4_0, Format::q4_0, Format::q4_0}, group, false);
   check(functions_of(one, 3) == "stage_rows_of_group_q4_0 rows_matvec_group_q4_0 ",
         functions_of(one, 3));
-  const Kernel two =
-      kernel_for(Operation::norm_matmul_group, {Format::q4_k, Format::q4_k, Format::q6_k}, group);
+  const Kernel two = kernel_for(Operation::norm_matmul_group,
+                                {Format::q4_k, Format::q4_k, Format::q6_k}, group, false);
   check(functions_of(two, 3) ==
             "stage_rows_of_group_q4_k rows_matvec_group_q4_k stage_rows_of_group_q6_k "
             "rows_matvec_group_q6_k ",
@@ -117,23 +176,42 @@ void test_groups() {
   }
   check(members[0] == 3 && members[1] == 4, "each member is multiplied once");
   const NormGatedMatmulParams gated{2048, 8192, 0, 1e-6f};
-  const Kernel feed = kernel_for(Operation::norm_gated_matmul, {Format::q4_0, Format::q4_0}, gated);
+  const Kernel feed =
+      kernel_for(Operation::norm_gated_matmul, {Format::q4_0, Format::q4_0}, gated, false);
   check(functions_of(feed, 3) == "stage_rows_of_gated_q4_0 rows_matvec_gated_q4_0 ",
         functions_of(feed, 3));
 }
 
-// Members of one group on tensor cores, staged, and in two formats: each is multiplied once, whatever rows there are.
+// Of a group with a format that is not streamed the other members are; both have room in one workspace.
+void test_a_group_that_is_streamed_in_part() {
+  const NormMatmulGroupParams group{2048, {2048, 512, 512}, 1e-6f, {}};
+  const Kernel kernel =
+      kernel_for(Operation::norm_matmul_group, {Format::q4_k, Format::q4_k, Format::q2_k}, group);
+  check(functions_of(kernel, 1) == "streamed_matmul_group_q4_k_q0 matvec_group_q2_k_q4_k_r1 ",
+        functions_of(kernel, 1));
+  check(functions_of(kernel, 3) ==
+            "round_rows_of_group_q1 streamed_matmul_group_q4_k_q1 stage_rows_of_group_q2_k "
+            "rows_matvec_group_q2_k ",
+        functions_of(kernel, 3));
+  const auto* params = reinterpret_cast<const std::byte*>(&group);
+  check(kernel.workspace_bytes(params, 2) == 2048 / 32 * 72 * 16 + 16 * 8 * 4,
+        "of 16 rounded rows");
+  check(kernel.workspace_bytes(params, 64) == 64ull * 2048 / 32 * 36 * 4, "of 64 staged rows");
+}
+
+// Members of one group streamed, staged, and in two formats: each is multiplied once, whatever rows there are.
 void test_members_are_multiplied_once() {
   const NormMatmulGroupParams group{4096, {4096, 1024, 4096}, 1e-6f, {}};
-  for (const bool on_tensor : {false, true})
-    for (const Format last : {Format::q4_k, Format::q6_k})
+  for (const bool are_streamed : {false, true})
+    for (const Format last : {Format::q4_k, Format::q6_k, Format::q2_k})
       for (uint32_t rows = 1; rows <= 33; ++rows) {
         const Kernel kernel = kernel_for(Operation::norm_matmul_group,
-                                         {Format::q4_k, Format::q4_k, last}, group, on_tensor);
+                                         {Format::q4_k, Format::q4_k, last}, group, are_streamed);
         uint32_t members = 0, sum = 0;
         for (const Launch& launch : kernel.launches) {
           if (rows < launch.min_rows || rows > launch.max_rows ||
-              launch.function.starts_with("stage_rows"))
+              launch.function.starts_with("stage_rows") ||
+              launch.function.starts_with("round_rows"))
             continue;
           members |= members_of(launch);
           sum += members_of(launch);
@@ -157,9 +235,11 @@ std::string_view kernel_architectures() { return {}; }
 int main() {
   using namespace akunu::test;
   test_the_variable();
-  test_large_weights();
+  test_streamed_rows();
+  test_plans();
   test_staged_rows();
   test_groups();
+  test_a_group_that_is_streamed_in_part();
   test_members_are_multiplied_once();
   return summary();
 }

@@ -9,7 +9,8 @@
 //    head; these parts are added at the end, in order.
 // 3. Rows of keys and values lie 32 bytes past a multiple of 128 apart: the threads of four positions, and
 //    those of eight pieces, read different banks.
-// 4. What the splits of a row found is joined by the block that comes last, as `combine` does it: in
+// 4. rope_attention begins before query, key and value are there: with the keys and values of earlier rows.
+// 5. What the splits of a row found is joined by the block that comes last, as `combine` does it: in
 //    order of the units, whichever block that is. A row with one split needs no other.
 //
 // head_dim is a multiple of eight (kernel_table.cpp); kQueries is how many query heads of a kv head there is
@@ -365,7 +366,7 @@ template <class Cache, uint kQueries>
                           out, thread_index);
 }
 
-// Values of a span's own rows go to shared memory; the copies belong to the next group.
+// Copies of a span's own values to shared memory begin.
 inline void copy_values(threadgroup float* to, device const float* from, uint stride, uint n_rows,
                         uint head_dim, uint thread_index) {
   const uint n_pieces = head_dim / 4;
@@ -449,8 +450,10 @@ template <class Cache, uint kQueries>
                       (own.flags & kRowActive) != 0;
   const bool attends = units_before(seen, group.x) < seen.n_units;
   const uint head_dim = params.head_dim;
-  if (seen.n_units == 0 && group.x == 0)
+  if (seen.n_units == 0 && group.x == 0) {
+    inputs_ready();  // `out` may still be read
     write_zeros(out, chunk, params.n_heads, head_dim, row, thread_index);
+  }
   if (!attends && !writes) return;
 
   // One row is a span of its own. Rows of a span are consecutive, and so are positions.
@@ -459,15 +462,15 @@ template <class Cache, uint kQueries>
   const uint n_fresh = row - first_row + 1;
   const RowsMemory<Cache> memory = memory_of<Cache, kQueries>(shared, head_dim, n_fresh);
   const AttentionShape shape = shape_of(params);
-  // Behind the keys of the first unit, so that one wait is for both.
-  copy_values(memory.fresh_values,
-              value + (ulong(first_row) * params.n_kv_heads + chunk.kv_head) * head_dim,
-              params.n_kv_heads * head_dim, n_fresh, head_dim, thread_index);
+  // Rows, pages, and keys and values before the span's are older than the launch before this one.
   if (attends)
     begin_copies<Cache>(memory, shape, seen, group.x, own.sequence, chunk.kv_head, first_fresh,
                         key_cache, value_cache, pages, thread_index);
-  else
-    end_copies();
+  inputs_ready();
+  copy_values(memory.fresh_values,
+              value + (ulong(first_row) * params.n_kv_heads + chunk.kv_head) * head_dim,
+              params.n_kv_heads * head_dim, n_fresh, head_dim, thread_index);
+  end_copies();
   for (uint i = chunk.n_queries * head_dim + thread_index; i < kQueries * head_dim;
        i += kBlockThreads)
     memory.queries[i] = 0.0f;
@@ -488,10 +491,7 @@ template <class Cache, uint kQueries>
                 memory.fresh_keys + of_span * head_dim, lane);
     }
   }
-  if (attends)
-    wait_for_copies<1>();
-  else
-    wait_for_copies<0>();
+  wait_for_copies<0>();
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (writes) {
     const uint page = page_of(pages, params.page_table_base, params.page_table_stride, own.sequence,

@@ -214,16 +214,17 @@ AKUNU_DEVICE bool simd_any(bool value) { return __any_sync(kAllLanes, value) != 
 
 // --- Launches ----------------------------------------------------------------------------------------
 
-// A launch may begin before the one before it has ended, so that its first instructions, and bytes of weights, are
-// there in time (programmatic dependent launch). What others wrote it reads behind `inputs_ready`.
-AKUNU_DEVICE void launch_next() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
+// A launch begins before the one before it has ended, so that its first instructions, and bytes of weights, are there in
+// time (programmatic dependent launch). What that one wrote it reads behind `inputs_ready`, which lets the next one begin. So
+// what is older may be read at once: it has ended. Each launch has a block that comes here; else it could end before the one
+// before it, and the next one's wait would not be for that.
+//
+// (Letting the next one begin at once made tokens 5 to 14 % slower: more weights were under way than the launch in turn had
+// use for.)
 AKUNU_DEVICE void inputs_ready() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
@@ -323,25 +324,6 @@ AKUNU_DEVICE uint pack_bfloat16(float first, float second) {
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
   return both;
 }
-// Four unsigned codes below 128, a byte each, as bfloat16 numbers less `offset`; x has the first two. A byte put into the
-// mantissa of the bfloat16 number 128 is 128 + code; one exact fma takes away 128 + offset.
-AKUNU_DEVICE uint2 bytes_as_bfloat16(uint word, uint offset) {
-  const uint less = (0xc300u | offset) * 0x00010001u, one = 0x3f803f80u;
-  uint2 codes(__byte_perm(word, 0x43434343u, 0x4140), __byte_perm(word, 0x43434343u, 0x4342));
-  asm("fma.rn.bf16x2 %0, %0, %1, %2;" : "+r"(codes.x) : "r"(one), "r"(less));
-  asm("fma.rn.bf16x2 %0, %0, %1, %2;" : "+r"(codes.y) : "r"(one), "r"(less));
-  return codes;
-}
-// Likewise four int8 numbers: 128 plus the low seven bits, less 128, or less 256 where the sign bit is set.
-AKUNU_DEVICE uint2 signed_bytes_as_bfloat16(uint word) {
-  const uint low = word & 0x7f7f7f7fu, sign = word & 0x80808080u, minus = 0xbf80bf80u;
-  uint2 codes(__byte_perm(low, 0x43434343u, 0x4140), __byte_perm(low, 0x43434343u, 0x4342));
-  const uint first = __byte_perm(sign, 0x43434343u, 0x4140);
-  const uint second = __byte_perm(sign, 0x43434343u, 0x4342);
-  asm("fma.rn.bf16x2 %0, %1, %2, %0;" : "+r"(codes.x) : "r"(first), "r"(minus));
-  asm("fma.rn.bf16x2 %0, %1, %2, %0;" : "+r"(codes.y) : "r"(second), "r"(minus));
-  return codes;
-}
 // Four matrices of 8 x 8 numbers of two bytes; lane l says where row l % 8 of matrix l / 8 lies in
 // shared memory, at a multiple of 16 bytes. A lane gets two numbers of row l / 4 of each.
 AKUNU_DEVICE void load_matrices(uint (&matrices)[4], const void* row) {
@@ -375,6 +357,20 @@ AKUNU_DEVICE void multiply_float16(float (&sums)[4], const uint (&a)[4], uint b_
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b_upper), "r"(b_lower));
+}
+
+// sums [16 x 8] += a [16 x 32] b [32 x 8], of int8 numbers; the same of [16 x 16] and [16 x 8].
+AKUNU_DEVICE void multiply_bytes(int (&sums)[4], const uint (&a)[4], uint b_upper, uint b_lower) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b_upper), "r"(b_lower));
+}
+AKUNU_DEVICE void multiply_bytes_16(int (&sums)[4], uint a_upper, uint a_lower, uint b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+      : "r"(a_upper), "r"(a_lower), "r"(b));
 }
 
 // --- Copies to shared memory beside other work -------------------------------------------------------

@@ -1,4 +1,4 @@
-// The PTX instructions that prompts use on Hopper (sm_90a): wgmma with A in registers or in shared
+// The PTX instructions that prompts use on Hopper (sm_90a), and of which streamed rows use the copies (sm_90 and later): wgmma with A in registers or in shared
 // memory and B in shared memory, copies (cp.async, cp.async.bulk), and mbarriers. generate.py puts this before
 // warpgroup_tile.h and warpgroup_attention.h. The tests emulate the same functions on the CPU, after the PTX ISA
 // (tests/kernels/warpgroup_words.h).
@@ -17,6 +17,13 @@
 constexpr bool kHasWarpgroups = true;
 #else
 constexpr bool kHasWarpgroups = false;
+#endif
+
+// Bulk copies and their barriers exist from sm_90 on.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+constexpr bool kHasBulkCopies = true;
+#else
+constexpr bool kHasBulkCopies = false;
 #endif
 
 // --- f16 numbers, two in a 32-bit register -----------------------------------------------------------

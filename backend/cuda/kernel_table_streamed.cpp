@@ -1,0 +1,244 @@
+#include "cuda/kernel_table_streamed.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/format.h"
+#include "core/kernel_params.h"
+#include "cuda/launch_shape.h"
+#include "metal/kernel_table.h"
+
+namespace akunu::cuda {
+namespace {
+
+using metal::divide_up;
+using metal::Grid;
+using metal::Launch;
+using metal::Scope;
+
+// kernels/streamed_rows.h
+constexpr uint32_t kWarps = 8, kThreads = 32 * kWarps, kTileRows = 16;
+constexpr uint32_t kWindow = 256, kUnit = 32, kStepUnits = 4;
+constexpr uint32_t kMostStages = 16, kGroupRows = 16, kBytesBeforeInputs = 384;
+constexpr uint32_t kConstantPlan = 6;
+// A multiprocessor's memory is that of its largest block and 1 KiB more; of each block the system takes 1 KiB.
+// A kernel's constants take some too (generate.py).
+constexpr uint32_t kSystemBytes = 1024, kConstantBytes = 32;
+// A stage is to have as many windows as possible: a short copy takes as long as one of a thousand bytes. As many stages are to
+// be on their way.
+constexpr uint32_t kMostChunk = 16, kLeastCopy = 1000, kEnoughStages = 4;
+constexpr uint32_t kMostSlots = 16, kSlotsOfPasses = 8;
+
+// So many tiles for each multiprocessor, of rows shorter than this, are few.
+constexpr uint32_t kFewTiles = 4, kLongRow = 8192;
+
+constexpr Format kFormats[] = {Format::q4_0, Format::q4_1, Format::q5_0, Format::q5_1, Format::q8_0,
+                               Format::q3_k, Format::q4_k, Format::q5_k, Format::q6_k};
+// Input rows of a launch at most, in fours; 0: one row.
+constexpr uint32_t kQuads[] = {0, 1, 2, 4}, kMostQuads = 4;
+
+uint32_t window_bytes_of(Format format) {
+  const FormatInfo& info = format_info(format);
+  return kWindow / info.block_size * info.block_bytes;
+}
+uint32_t rows_of(uint32_t quads) { return quads == 0 ? 1 : 4 * quads; }
+uint32_t unit_bytes(uint32_t quads) { return (64 + 8) * rows_of(quads); }
+uint32_t slot_bytes(uint32_t quads) { return kWarps * kTileRows * rows_of(quads) * 4; }
+// Sums of a tile between passes.
+uint32_t waiting_bytes(uint32_t quads) { return kThreads * 2 * quads * kStepUnits * 4; }
+uint64_t group_bytes(uint32_t quads, uint32_t k) {
+  return uint64_t{k / kUnit} * unit_bytes(quads) + uint64_t{rows_of(quads)} * kWarps * 4;
+}
+uint32_t stage_bytes(uint32_t chunk, uint32_t window_bytes) {
+  const uint32_t slack = window_bytes % 16 == 0 ? 0 : 14;
+  return kTileRows * 16 * ((chunk * window_bytes + slack + 15) / 16 | 1u);
+}
+
+// A format of a launch's weights, and the members of the launch that are in it.
+struct Part {
+  Format format;
+  uint32_t members;
+};
+std::vector<Part> parts_of(const KernelRequest& request, const Launch& launch) {
+  const uint32_t members = constant_of(launch, metal::kConstantMembers);
+  switch (request.operation) {
+    case Operation::matmul_group:
+    case Operation::norm_matmul_group: {
+      std::vector<Part> parts;
+      for (uint32_t m = 0; m < kMaxGroup; ++m) {
+        if ((members >> m & 1u) == 0) continue;
+        const auto same = std::find_if(parts.begin(), parts.end(), [&](const Part& part) {
+          return part.format == request.weights[m];
+        });
+        if (same != parts.end())
+          same->members |= 1u << m;
+        else
+          parts.push_back({*request.weights[m], 1u << m});
+      }
+      return parts;
+    }
+    case Operation::norm_gated_matmul:
+      return {{*request.weights[constant_of(launch, metal::kConstantPart) == 2 ? 1 : 0], members}};
+    default:
+      return {{*request.weights[0], members}};
+  }
+}
+bool is_served(Format format) {
+  return std::find(std::begin(kFormats), std::end(kFormats), format) != std::end(kFormats);
+}
+void set_members(Launch& launch, uint32_t members) {
+  for (metal::FunctionConstant& constant : launch.constants)
+    if (constant.index == metal::kConstantMembers) constant.value = members;
+}
+
+const char* family_of(Operation operation) {
+  switch (operation) {
+    case Operation::matmul_group:
+    case Operation::norm_matmul_group:
+      return "_group";
+    case Operation::norm_gated_matmul:
+      return "_gated";
+    default:
+      return "";
+  }
+}
+
+// Adds the launches of one part: for one row, or for several, which are rounded first unless another part of the launch has
+// done so. False where there is no room.
+bool add_launches(const KernelRequest& request, const Launch& launch, const Part& part,
+                  bool is_rounded, uint32_t k, const StreamLimits& limits,
+                  std::vector<Launch>& launches) {
+  const std::string of = family_of(request.operation);
+  const std::string format(format_info(part.format).name);
+  Launch own = launch;
+  set_members(own, part.members);
+  const auto plan_for = [&](uint32_t quads) {
+    return plan_stream(quads, k, window_bytes_of(part.format), pieces_of(request, own, kTileRows),
+                       limits);
+  };
+  // One row goes this way where several do: it has the same bits then.
+  for (const uint32_t quads : kQuads)
+    if (plan_for(quads).n_stages == 0) return false;
+  const auto add = [&](uint32_t quads, uint32_t min_rows, uint32_t max_rows) {
+    const StreamPlan plan = plan_for(quads);
+    const std::string suffix = "_q" + std::to_string(quads);
+    if (quads != 0 && !is_rounded) {
+      Launch& rounding = launches.emplace_back(own);
+      rounding.function = "round_rows" + (of.empty() ? "" : "_of" + of) + suffix;
+      rounding.min_rows = min_rows;
+      rounding.max_rows = max_rows;
+      rounding.grid = [=](const Scope& scope) {
+        return Grid{.threadgroups = {divide_up(scope.n_rows, kGroupRows) * rows_of(quads), 1, 1},
+                    .threads = {kThreads, 1, 1}};
+      };
+    }
+    Launch& streaming = launches.emplace_back(own);
+    streaming.function = "streamed_matmul" + of + "_" + format + suffix;
+    streaming.constants.push_back({kConstantPlan, plan.packed(), false});
+    streaming.min_rows = min_rows;
+    streaming.max_rows = max_rows;
+    streaming.grid = [=, multiprocessors = limits.multiprocessors](const Scope& scope) {
+      return Grid{
+          .threadgroups = {multiprocessors, divide_up(scope.n_rows, kGroupRows), plan.blocks},
+          .threads = {kThreads + (quads == 0 ? 32 : 64), 1, 1},
+          .threadgroup_bytes = {plan.bytes}};
+    };
+  };
+  if (launch.max_rows == 1) {
+    add(0, 1, 1);
+  } else {
+    add(1, 2, 4);
+    add(2, 5, 8);
+    add(4, 9, UINT32_MAX);
+  }
+  return true;
+}
+
+}  // namespace
+
+StreamPlan plan_stream(uint32_t quads, uint32_t k, uint32_t window_bytes, uint32_t tiles,
+                       const StreamLimits& limits) {
+  const uint32_t windows = k / kWindow;
+  struct Share {
+    uint32_t blocks, bytes, few_stages;
+  };
+  // Chunks as large as they can be, with enough stages or, of smaller chunks, few.
+  const auto divide = [&](const Share& share, uint32_t pass, uint32_t n_slots, uint32_t least_copy,
+                          uint32_t few_stages) -> std::optional<StreamPlan> {
+    const uint32_t waiting = pass < windows ? waiting_bytes(quads) : 0;
+    const uint64_t before = kBytesBeforeInputs +
+                            uint64_t{pass} * (kWindow / kUnit) * unit_bytes(quads) +
+                            uint64_t{n_slots} * (slot_bytes(quads) + waiting);
+    if (before >= share.bytes) return {};
+    const uint32_t of_block = divide_up(tiles, limits.multiprocessors * share.blocks);
+    for (const uint32_t least_stages : {kEnoughStages, few_stages})
+      for (uint32_t parts = divide_up(pass, kMostChunk); parts <= pass; ++parts) {
+        const uint32_t chunk = divide_up(pass, parts), bytes = stage_bytes(chunk, window_bytes);
+        if (parts > 1 && chunk * window_bytes < least_copy) break;
+        const uint32_t chunks = of_block * divide_up(windows, pass) * divide_up(pass, chunk);
+        const auto fit = static_cast<uint32_t>((share.bytes - before) / bytes);
+        const uint32_t stages = std::min({fit, chunks, kMostStages});
+        if (stages < std::min(least_stages, chunks)) continue;
+        return StreamPlan{stages,       chunk,
+                          n_slots,      pass == windows ? 0 : pass,
+                          share.blocks, static_cast<uint32_t>(before) + stages * bytes};
+      }
+    return {};
+  };
+  const uint32_t whole = limits.block_bytes - kConstantBytes;
+  const uint32_t half = (limits.block_bytes + kSystemBytes) / 2 - kSystemBytes - kConstantBytes;
+  // Few tiles are over soonest where one block has them, which leaves room for the next launch.
+  const bool are_few = quads == 0 && tiles <= kFewTiles * limits.multiprocessors && k < kLongRow;
+  const bool is_alone = quads == kMostQuads;
+  const Share shares[] = {{are_few || is_alone ? 1u : 2u, is_alone ? whole : half, 3},
+                          {1, whole, 2}};
+  // All of the input at once, or as few passes as possible. The sums of all tiles of a batch wait between passes.
+  for (uint32_t passes = 1; passes <= windows && (quads > 0 || passes == 1); ++passes)
+    for (const Share& share : shares) {
+      const uint32_t of_block = divide_up(tiles, limits.multiprocessors * share.blocks);
+      const uint32_t most = passes > 1 ? kSlotsOfPasses : quads == 0 ? kMostSlots : 2;
+      const auto plan = divide(share, divide_up(windows, passes), std::min(of_block, most),
+                               kLeastCopy, share.few_stages);
+      if (plan) return *plan;
+    }
+  // What is left: many tiles of long rows.
+  for (uint32_t passes = 1; passes <= windows && (quads > 0 || passes == 1); ++passes)
+    if (const auto plan = divide(shares[1], divide_up(windows, passes), 1, 0, 1)) return *plan;
+  return {};
+}
+
+void put_on_streams(const KernelRequest& request, const StreamLimits& limits,
+                    metal::Kernel& kernel) {
+  const uint32_t k = inputs_of(request);
+  if (k == 0 || k % kWindow != 0 || k / kWindow > 255) return;
+  std::vector<Launch> launches;
+  bool is_any = false;
+  for (const Launch& launch : kernel.launches) {
+    uint32_t left = 0;  // members of other formats
+    bool is_left = false, is_rounded = false;
+    for (const Part& part : parts_of(request, launch)) {
+      if (is_served(part.format) &&
+          add_launches(request, launch, part, is_rounded, k, limits, launches)) {
+        is_any = is_rounded = true;
+        continue;
+      }
+      left |= part.members;
+      is_left = true;
+    }
+    if (!is_left) continue;
+    launches.push_back(launch);
+    set_members(launches.back(), left);
+  }
+  if (!is_any) return;
+  kernel.launches = std::move(launches);
+  kernel.workspace_bytes = [=](const std::byte*, uint32_t max_rows) {
+    const uint32_t groups = divide_up(max_rows, kGroupRows);
+    return uint64_t{groups} * group_bytes(kMostQuads, k);
+  };
+}
+
+}  // namespace akunu::cuda

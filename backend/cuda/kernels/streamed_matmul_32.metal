@@ -1,0 +1,11 @@
+// 1 to 16 rows by streamed weights: blocks of 32, and the rounding of several rows (kernels/streamed_matmul.h)
+#include "cuda/kernels/streamed_matmul.h"
+
+AKUNU_STREAMED_MATMUL(q4_0, Q4_0Streamed)
+AKUNU_STREAMED_MATMUL(q4_1, Q4_1Streamed)
+AKUNU_STREAMED_MATMUL(q5_0, Q5_0Streamed)
+AKUNU_STREAMED_MATMUL(q5_1, Q5_1Streamed)
+AKUNU_STREAMED_MATMUL(q8_0, Q8_0Streamed)
+AKUNU_ROUND_ROWS(1)
+AKUNU_ROUND_ROWS(2)
+AKUNU_ROUND_ROWS(4)

@@ -1,0 +1,114 @@
+// stream_tiles of backend/cuda/kernels/streamed_rows.h on the CPU (streamed_words.h), as a function for
+// test_streamed_rows.py.
+#include <cstdio>
+#include <type_traits>
+
+#include "streamed_words.h"
+
+namespace gpu {
+#include "cuda/kernels/streamed_weights.h"
+// Behind what it uses.
+#include "cuda/kernels/streamed_rows.h"
+
+namespace {
+
+struct Problem {
+  uint32_t format, quads, seed, n_rows, n, k;
+  uint32_t n_stages, chunk, n_slots, pass;     // the plan
+  uint32_t n_multiprocessors, n_parts, bytes;  // of the launch
+  const float *input, *norm;                   // norm null: none
+  const uint8_t* weight;
+  float* out;      // [n_rows][n]
+  float* squares;  // [n_rows]
+  uint8_t* workspace;
+};
+
+template <class F, uint kQuads>
+void multiply(const Problem& problem) {
+  const uint k = problem.k, n = problem.n, n_tiles = (n + kStreamTileRows - 1) / kStreamTileRows;
+  const bool normalise = problem.norm != nullptr;
+  uint seed = problem.seed;
+  if constexpr (kQuads != 0)
+    for (uint row = 0; row < RoundedRows<kQuads>::kRows; ++row) {
+      Block block(kStreamThreads, ++seed, 16);
+      block.run([&](uint thread) {
+        const uint from = row < problem.n_rows ? row : 0;
+        round_row_of_several<kQuads>(problem.input + ulong(from) * k, problem.norm, normalise, k,
+                                     problem.workspace, row, row < problem.n_rows, thread);
+      });
+    }
+  // Weights in whole pieces of 16 bytes.
+  const ulong weight_bytes = ulong(n) * (k / kStreamWindow) * F::kWindowBytes;
+  const uchar* const begin = problem.weight - reinterpret_cast<ulong>(problem.weight) % 16;
+  readable = {{begin, begin + (problem.weight - begin + weight_bytes + 15) / 16 * 16}};
+  if constexpr (kQuads != 0)
+    readable.push_back({problem.workspace, problem.workspace + rounded_group_bytes<kQuads>(k)});
+  const StreamPlan plan{problem.n_stages, problem.chunk, problem.n_slots, problem.pass};
+  const StreamInput from{problem.input, problem.norm, normalise, problem.workspace, problem.n_rows};
+  const ulong row_bytes = ulong(k / kStreamWindow) * F::kWindowBytes;
+  for (uint block_index = 0; block_index < problem.n_multiprocessors * problem.n_parts;
+       ++block_index) {
+    const StreamShare share{block_index / problem.n_parts, problem.n_multiprocessors,
+                            block_index % problem.n_parts, problem.n_parts};
+    Block block(kStreamThreads + (kQuads == 0 ? 32 : 64), ++seed, seed % 8 * 128);
+    // Memory that the plan does not have stays as it is.
+    std::vector<uchar> behind(block.memory + problem.bytes, block.base + Block::kShared);
+    block.run([&](uint thread) {
+      stream_tiles<F, kQuads, kStreamTileRows>(
+          block.memory, plan, from, n_tiles, k, share, thread,
+          [&](uint tile, uint r) {
+            return problem.weight + min(kStreamTileRows * tile + r, n - 1) * row_bytes;
+          },
+          [](uint tile, uint output, uint row) { return float(tile * 1000 + 16 * output + row); },
+          [&](uint tile, uint output, uint row, float addend, const auto& sum_at,
+              const float* squares) {
+            if (addend != float(tile * 1000 + 16 * output + row)) throw Misuse("another addend");
+            const uint at = kStreamTileRows * tile + output;
+            if (at >= n) return;
+            problem.out[row * n + at] = sum_at(output);
+            problem.squares[row] = sum_of_squares(squares);
+          });
+    });
+    if (!std::equal(behind.begin(), behind.end(), block.memory + problem.bytes))
+      throw Misuse("more shared memory than the plan has");
+  }
+}
+
+template <class F>
+void multiply_rows(const Problem& problem) {
+  switch (problem.quads) {
+    case 0:
+      return multiply<F, 0>(problem);
+    case 1:
+      return multiply<F, 1>(problem);
+    case 2:
+      return multiply<F, 2>(problem);
+    default:
+      return multiply<F, 4>(problem);
+  }
+}
+
+}  // namespace
+}  // namespace gpu
+
+extern "C" {
+
+// 0, or 1 and what was misused.
+int32_t multiply_rows(const gpu::Problem* problem, char* message, uint32_t message_bytes) {
+  using namespace gpu;
+  using Multiply = void (*)(const Problem&);
+  constexpr Multiply kFormats[] = {
+      gpu::multiply_rows<Q4_0Streamed>, gpu::multiply_rows<Q4_1Streamed>,
+      gpu::multiply_rows<Q5_0Streamed>, gpu::multiply_rows<Q5_1Streamed>,
+      gpu::multiply_rows<Q8_0Streamed>, gpu::multiply_rows<Q3_KStreamed>,
+      gpu::multiply_rows<Q4_KStreamed>, gpu::multiply_rows<Q5_KStreamed>,
+      gpu::multiply_rows<Q6_KStreamed>};
+  try {
+    kFormats[problem->format](*problem);
+  } catch (const Misuse& misuse) {
+    std::snprintf(message, message_bytes, "%s", misuse.what());
+    return 1;
+  }
+  return 0;
+}
+}
