@@ -40,17 +40,23 @@ void multiply(const Problem& problem) {
   // Weights in whole pieces of 16 bytes.
   const ulong weight_bytes = ulong(n) * (k / kStreamWindow) * F::kWindowBytes;
   const uchar* const begin = problem.weight - reinterpret_cast<ulong>(problem.weight) % 16;
-  readable = {{begin, begin + (problem.weight - begin + weight_bytes + 15) / 16 * 16}};
+  readable = {{begin, begin + (problem.weight - begin + weight_bytes + 15) / 16 * 16, false}};
   if constexpr (kQuads != 0)
-    readable.push_back({problem.workspace, problem.workspace + rounded_group_bytes<kQuads>(k)});
+    readable.push_back(
+        {problem.workspace, problem.workspace + rounded_group_bytes<kQuads>(k), true});
+  // Of one row the input is no number until it is ready.
+  std::vector<float4> late((ulong(problem.n_rows) * k + 3) / 4);
+  float* const input = &late[0].x;
   const StreamPlan plan{problem.n_stages, problem.chunk, problem.n_slots, problem.pass};
-  const StreamInput from{problem.input, problem.norm, normalise, problem.workspace, problem.n_rows};
+  const StreamInput from{input, problem.norm, normalise, problem.workspace, problem.n_rows};
   const ulong row_bytes = ulong(k / kStreamWindow) * F::kWindowBytes;
   for (uint block_index = 0; block_index < problem.n_multiprocessors * problem.n_parts;
        ++block_index) {
     const StreamShare share{block_index / problem.n_parts, problem.n_multiprocessors,
                             block_index % problem.n_parts, problem.n_parts};
     Block block(kStreamThreads + (kQuads == 0 ? 32 : 64), ++seed, seed % 8 * 128);
+    std::fill(input, input + ulong(problem.n_rows) * k, NAN);
+    write_inputs = [&] { std::copy_n(problem.input, ulong(problem.n_rows) * k, input); };
     // Memory that the plan does not have stays as it is.
     std::vector<uchar> behind(block.memory + problem.bytes, block.base + Block::kShared);
     block.run([&](uint thread) {
@@ -69,6 +75,7 @@ void multiply(const Problem& problem) {
             problem.squares[row] = sum_of_squares(squares);
           });
     });
+    write_inputs = nullptr;
     if (!std::equal(behind.begin(), behind.end(), block.memory + problem.bytes))
       throw Misuse("more shared memory than the plan has");
   }

@@ -20,7 +20,12 @@ template <class T>
 T simd_sum(T value) {
   return over_warp(value, [](T a, T b) { return T(a + b); });
 }
-inline void inputs_ready() {}
+// What the launch before this one writes: until a thread of a block comes to inputs_ready it is not there.
+inline std::function<void()> write_inputs;
+inline void inputs_ready() {
+  this_thread().is_ready = true;
+  if (write_inputs) write_inputs();
+}
 inline void give_up() { throw Misuse("a kernel that gives up"); }
 
 // All lanes of a warp come, each with its registers of A and of B. A [16 x 4 n], rows g and g + 8 of lane 4 g + t: words of

@@ -80,13 +80,13 @@ def library(tmp_path_factory) -> ctypes.CDLL:
     return ctypes.CDLL(str(built))
 
 
-def multiply(library, format_name, weight, x, *, quads, plan=None, norm=None, seed=0):
-    """The products, and each row's sum of squares."""
+def multiply(library, format_name, weight, x, *, quads, plan=None, norm=None, seed=0, offset=0):
+    """The products, and each row's sum of squares; the weight lies at a multiple of 16 + offset."""
     n, k = weight.values.shape
     plan = plan or Plan()
     x = aligned(np.asarray(x, np.float32))
     rows = len(x) // (4 * k)
-    own_weight = aligned(weight.data)
+    own_weight = aligned(np.concatenate([np.zeros(offset, np.uint8), weight.data.reshape(-1)]))
     norm = None if norm is None else aligned(norm.astype(np.float32))
     out = np.full((rows, n), np.nan, np.float32)
     squares = np.full(rows, np.nan, np.float32)
@@ -95,7 +95,8 @@ def multiply(library, format_name, weight, x, *, quads, plan=None, norm=None, se
         FORMATS.index(format_name), quads, seed, rows, n, k, plan.n_stages, plan.chunk,
         plan.n_slots, plan.window, plan.n_multiprocessors, plan.n_parts,
         plan.bytes(format_name, quads, k), x.ctypes.data,
-        None if norm is None else norm.ctypes.data, own_weight.ctypes.data, out.ctypes.data,
+        None if norm is None else norm.ctypes.data, own_weight.ctypes.data + offset,
+        out.ctypes.data,
         squares.ctypes.data, workspace.ctypes.data,
     )  # fmt: skip
     message = ctypes.create_string_buffer(200)
@@ -165,6 +166,29 @@ def test_rows_have_the_same_bits_alone_and_together(library, rng, format_name):
     own, _ = multiply(library, format_name, weight, x[:1], quads=0, plan=Plan(3, 2, 2, 0, 2, 2))
     same, _ = multiply(library, format_name, weight, x[:2], quads=1)
     np.testing.assert_array_equal(own[0], same[0])
+
+
+def test_sums_of_a_batch_stay_until_all_have_read_them(library, rng):
+    """One warp is slow; tiles are short, and the next batch's sums lie where this one's do."""
+    weight = ref.random_weight("q4_1", 96, 256, rng)
+    x = rng.standard_normal((4, 256)).astype(np.float32)
+    plan = Plan(6, 1, 1)
+    expected_bits, _ = multiply(library, "q4_1", weight, x, quads=1, plan=Plan(6, 1, 6))
+    for seed in range(12):
+        out, _ = multiply(library, "q4_1", weight, x, quads=1, plan=plan, seed=100 * seed)
+        np.testing.assert_array_equal(out, expected_bits)
+
+
+@pytest.mark.parametrize("format_name", ["q3_k", "q6_k"])
+@pytest.mark.parametrize("offset", [2, 14])
+def test_rows_that_begin_anywhere(library, rng, format_name, offset):
+    """Of formats whose rows are no multiples of 16 bytes."""
+    weight = ref.random_weight(format_name, 21, 768, rng)
+    x = rng.standard_normal((2, 768)).astype(np.float32)
+    plan = Plan(2, 2)
+    expected_bits, _ = multiply(library, format_name, weight, x, quads=1, plan=plan)
+    out, _ = multiply(library, format_name, weight, x, quads=1, plan=plan, offset=offset)
+    np.testing.assert_array_equal(out, expected_bits)
 
 
 def test_the_norm_is_that_of_the_row(library, rng):

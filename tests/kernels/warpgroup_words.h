@@ -69,6 +69,7 @@ struct Thread {
   akunu::metal::emulator::Fiber fiber;
   bool is_done = false;
   bool is_fenced = false;
+  bool is_ready = false;      // it has come to inputs_ready
   bool is_unordered = false;  // it has written what wgmma will read, and no fence came after that
   uint64_t n_met = 0;         // barriers of its warp and of its block that it has reached
   std::vector<Product> products;  // all so far
@@ -429,8 +430,12 @@ inline void wait_for_phase(ulong* at, uint parity) {
   if (parity > 1) throw Misuse("a parity that is none");
   the_block->wait([&] { return own.phase != parity; });
 }
-// Where bulk copies may read; anywhere where this is empty.
-inline std::vector<std::pair<const uchar*, const uchar*>> readable;
+// Where bulk copies may read, and whether behind inputs_ready only; anywhere where this is empty.
+struct Readable {
+  const uchar *first, *last;
+  bool is_late;
+};
+inline std::vector<Readable> readable;
 inline void copy_bytes(void* to, const void* from, uint n_bytes, ulong* barrier) {
   const uint place = shared_address(to);
   if (place % 16 != 0 || reinterpret_cast<uintptr_t>(from) % 16 != 0 || n_bytes % 16 != 0)
@@ -438,8 +443,11 @@ inline void copy_bytes(void* to, const void* from, uint n_bytes, ulong* barrier)
   if (n_bytes == 0 || place + n_bytes > Block::kShared) throw Misuse("a bulk copy past the end");
   const uchar* const begin = static_cast<const uchar*>(from);
   bool is_readable = readable.empty();
-  for (const auto& [first, last] : readable)
-    is_readable |= begin >= first && begin + n_bytes <= last;
+  for (const Readable& own : readable) {
+    if (begin < own.first || begin + n_bytes > own.last) continue;
+    is_readable = true;
+    if (own.is_late && !this_thread().is_ready) throw Misuse("a bulk copy before inputs_ready");
+  }
   if (!is_readable) throw Misuse("a bulk copy of what is not there");
   the_block->copies.push_back({to, from, n_bytes, barrier});
 }
