@@ -374,107 +374,91 @@ struct StreamShare {
   }
 };
 
-// A block's share of a launch. row_at(tile, r) is weight row r of 16 of a tile. Of each of a tile's kOutputs outputs and each
-// input row, addend(tile, output, row) is what its sum meets in memory: of a thread's first output of a batch it is read before
-// the batch is multiplied. finish(tile, output, row, addend, sum_at, squares) ends it, with sum_at(r) the product of weight
-// row r.
-template <class F, uint kQuads, uint kOutputs, class RowAt, class Addend, class Finish>
-AKUNU_DEVICE void stream_tiles(uchar* shared, StreamPlan plan, StreamInput from, uint n_tiles,
-                               uint k, StreamShare share, uint thread_index, const RowAt& row_at,
-                               const Addend& addend, const Finish& finish) {
-  if constexpr (!kHasBulkCopies) {
-    give_up();  // compiled for an older GPU
-    return;
-  }
-  using Memory = StreamMemory<kQuads>;
-  constexpr uint kRows = RoundedRows<kQuads>::kRows;
-  const uint warp = thread_index / 32, lane = thread_index % 32;
-  const Memory memory = Memory::at(shared, plan, k);
-  const StreamWalk walk{plan, share.first_tile(n_tiles, share.part),
-                        share.first_tile(n_tiles, share.part + 1), k / kStreamWindow};
-  const auto nothing = [](auto...) {};
-  if (thread_index == 0) {
-    for (uint stage = 0; stage < plan.n_stages; ++stage) {
-      begin_barrier(memory.full + stage, 1);
-      begin_barrier(memory.empty + stage, kStreamWarps);
-    }
-    begin_barrier(memory.inputs_full, 1);
-    begin_barrier(memory.inputs_empty, kStreamWarps);
-  }
-  barriers_ready();
-  const uint row_bytes = stage_row_bytes<F>(plan.chunk), stage_bytes = kStreamTileRows * row_bytes;
-  uint stage = 0, parity = 0;
-  const auto next_stage = [&] {
-    if (++stage < plan.n_stages) return;
+// The stages of the ring, one after the other: which one is next, and the parity of its barriers.
+struct RingPlace {
+  uint n_stages, stage = 0, parity = 0;
+  AKUNU_DEVICE void advance() {
+    if (++stage < n_stages) return;
     stage = 0;
     parity ^= 1;
+  }
+};
+
+// One warp copies the weights of the block's tiles. row_at(tile, r) is weight row r of 16 of a tile.
+template <class F, class Memory, class RowAt>
+AKUNU_DEVICE void copy_weights(const Memory& memory, const StreamWalk& walk, uint lane,
+                               const RowAt& row_at) {
+  const uint row_bytes = stage_row_bytes<F>(walk.plan.chunk);
+  RingPlace ring{walk.plan.n_stages};
+  const uchar* of_tile = nullptr;
+  const auto begin_tile = [&](uint tile, uint, uint) {
+    of_tile = row_at(tile, lane % kStreamTileRows);
   };
-  if (warp == kStreamWarps) {  // copies weights
-    const uchar* of_tile = nullptr;
-    const auto begin_tile = [&](uint tile, uint, uint) {
-      of_tile = row_at(tile, lane % kStreamTileRows);
-    };
-    const auto copy_chunk = [&](uint, uint, uint window, uint n_windows) {
-      wait_for_phase(memory.empty + stage, parity ^ 1);
-      const uchar* const row = of_tile + window * F::kWindowBytes;
-      const uint before = bytes_before<F>(row);
-      const uint n_bytes = (before + n_windows * F::kWindowBytes + 15) / 16 * 16;
-      const uint total = F::kWindowBytes % 16 == 0
-                             ? kStreamTileRows * n_bytes
-                             : simd_sum(lane < kStreamTileRows ? n_bytes : 0u);
-      if (lane == 0) arrive_expecting(memory.full + stage, total);
-      simdgroup_barrier(mem_flags::mem_none);
-      if (lane < kStreamTileRows)
-        copy_bytes(memory.ring + stage * stage_bytes + lane * row_bytes, row - before, n_bytes,
-                   memory.full + stage);
-      next_stage();
-    };
-    walk.go(nothing, begin_tile, copy_chunk, nothing, nothing, nothing);
-    return;
-  }
-  if (kQuads != 0) inputs_ready();
-  const RoundedRows<kQuads> in_workspace = RoundedRows<kQuads>::at(from.group, k / 32);
-  uint inputs_parity = 0;
-  if (warp > kStreamWarps) {  // copies input rows
-    const auto copy_inputs = [&](uint batch, uint begin, uint end) {
-      if (plan.pass == 0 && batch != walk.first_tile) return;
-      wait_for_phase(memory.inputs_empty, inputs_parity ^ 1);
-      inputs_parity ^= 1;
-      if (lane != 0) return;
-      const uint unit = begin * (kStreamWindow / 32),
-                 n_units = (end - begin) * (kStreamWindow / 32);
-      const uint code_bytes = n_units * RoundedRows<kQuads>::kUnitBytes;
-      const uint term_bytes = n_units * kRows * uint(sizeof(UnitTerms));
-      stores_before_copies();
-      arrive_expecting(memory.inputs_full, code_bytes + term_bytes);
-      copy_bytes(memory.inputs.codes, in_workspace.codes + unit * RoundedRows<kQuads>::kUnitBytes,
-                 code_bytes, memory.inputs_full);
-      copy_bytes(memory.inputs.terms, in_workspace.terms + unit * kRows, term_bytes,
-                 memory.inputs_full);
-    };
-    walk.go(copy_inputs, nothing, nothing, nothing, nothing, nothing);
-    return;
-  }
-  if (kQuads == 0) {
-    const float squares =
-        simd_sum(round_units(from.input, from.norm, from.normalise, k, memory.inputs, 0, warp, lane,
-                             [] { inputs_ready(); }));
-    if (lane == 0) memory.squares[warp] = squares;
+  const auto copy_chunk = [&](uint, uint, uint window, uint n_windows) {
+    wait_for_phase(memory.empty + ring.stage, ring.parity ^ 1);
+    const uchar* const row = of_tile + window * F::kWindowBytes;
+    const uint before = bytes_before<F>(row);
+    const uint n_bytes = (before + n_windows * F::kWindowBytes + 15) / 16 * 16;
+    const uint total = F::kWindowBytes % 16 == 0 ? kStreamTileRows * n_bytes
+                                                 : simd_sum(lane < kStreamTileRows ? n_bytes : 0u);
+    if (lane == 0) arrive_expecting(memory.full + ring.stage, total);
     simdgroup_barrier(mem_flags::mem_none);
-  }
-  const float* const squares =
-      kQuads == 0 ? memory.squares
-                  : reinterpret_cast<const float*>(in_workspace.terms + k / 32 * kRows);
+    if (lane < kStreamTileRows)
+      copy_bytes(memory.ring + (ring.stage * kStreamTileRows + lane) * row_bytes, row - before,
+                 n_bytes, memory.full + ring.stage);
+    ring.advance();
+  };
+  const auto nothing = [](auto...) {};
+  walk.go(nothing, begin_tile, copy_chunk, nothing, nothing, nothing);
+}
+
+// One warp copies the rounded rows of each pass from the workspace.
+template <uint kQuads>
+AKUNU_DEVICE void copy_rows(const StreamMemory<kQuads>& memory, const StreamWalk& walk,
+                            RoundedRows<kQuads> from, uint lane) {
+  using Rows = RoundedRows<kQuads>;
+  uint parity = 0;
+  const auto copy_pass = [&](uint batch, uint begin, uint end) {
+    if (walk.plan.pass == 0 && batch != walk.first_tile) return;
+    wait_for_phase(memory.inputs_empty, parity ^ 1);
+    parity ^= 1;
+    if (lane != 0) return;
+    const uint unit = begin * (kStreamWindow / 32), n_units = (end - begin) * (kStreamWindow / 32);
+    const uint code_bytes = n_units * Rows::kUnitBytes;
+    const uint term_bytes = n_units * Rows::kRows * uint(sizeof(UnitTerms));
+    stores_before_copies();
+    arrive_expecting(memory.inputs_full, code_bytes + term_bytes);
+    copy_bytes(memory.inputs.codes, from.codes + unit * Rows::kUnitBytes, code_bytes,
+               memory.inputs_full);
+    copy_bytes(memory.inputs.terms, from.terms + unit * Rows::kRows, term_bytes,
+               memory.inputs_full);
+  };
+  const auto nothing = [](auto...) {};
+  walk.go(copy_pass, nothing, nothing, nothing, nothing, nothing);
+}
+
+// The other warps multiply. Of each of a tile's kOutputs outputs and each input row, addend(tile, output, row) is what its sum
+// meets in memory: of a thread's first output of a batch it is read before the batch is multiplied. finish(tile, output, row,
+// addend, sum_at, squares) ends it, with sum_at(r) the product of weight row r.
+template <class F, uint kQuads, uint kOutputs, class RowAt, class Addend, class Finish>
+AKUNU_DEVICE void multiply_tiles(const StreamMemory<kQuads>& memory, const StreamWalk& walk,
+                                 const float* squares, uint n_rows, uint thread_index,
+                                 const RowAt& row_at, const Addend& addend, const Finish& finish) {
+  using Memory = StreamMemory<kQuads>;
+  constexpr uint kRows = RoundedRows<kQuads>::kRows, kMany = TileSums<kQuads>::kMany;
+  const uint warp = thread_index / 32, lane = thread_index % 32, g = lane / 4, t = lane % 4;
+  const StreamPlan plan = walk.plan;
+  const uint row_bytes = stage_row_bytes<F>(plan.chunk), stage_bytes = kStreamTileRows * row_bytes;
+  RingPlace ring{plan.n_stages};
+  uint inputs_parity = 0;
   TileSums<kQuads> sums;
   const uchar* of_tile[2];  // the lane's weight rows, where they lie on the GPU
-  const uint g = lane / 4, t = lane % 4;
-  constexpr uint kMany = TileSums<kQuads>::kMany;
   // An output of a batch: a row's are neighbours.
   struct Place {
     uint slot, output, row;
   };
   const auto place_of = [&](uint i) {
-    const uint of_row = (kQuads == 0 ? 1 : from.n_rows) * kOutputs;
+    const uint of_row = (kQuads == 0 ? 1 : n_rows) * kOutputs;
     return Place{i / of_row, i % kOutputs, i % of_row / kOutputs};
   };
   float first_addend = 0.0f;
@@ -498,11 +482,11 @@ AKUNU_DEVICE void stream_tiles(uchar* shared, StreamPlan plan, StreamInput from,
       all[i] = window == 0 ? 0.0f : waiting_of(slot)[i * kStreamThreads];
   };
   const auto multiply_chunk = [&](uint, uint pass, uint window, uint n_windows) {
-    wait_for_phase(memory.full + stage, parity);
+    wait_for_phase(memory.full + ring.stage, ring.parity);
     const uchar* rows[2];
 #pragma unroll
     for (uint r = 0; r < 2; ++r) {
-      rows[r] = memory.ring + stage * stage_bytes + (g + 8 * r) * row_bytes;
+      rows[r] = memory.ring + ring.stage * stage_bytes + (g + 8 * r) * row_bytes;
       if (F::kWindowBytes % 16 != 0)
         rows[r] += bytes_before<F>(of_tile[r] + window * F::kWindowBytes);
     }
@@ -513,8 +497,8 @@ AKUNU_DEVICE void stream_tiles(uchar* shared, StreamPlan plan, StreamInput from,
       multiply_step<F, kQuads>(rows, step, memory.inputs, kStepUnits * (before_in_pass + step),
                                lane, sums);
     simdgroup_barrier(mem_flags::mem_none);
-    if (lane == 0) arrive(memory.empty + stage);
-    next_stage();
+    if (lane == 0) arrive(memory.empty + ring.stage);
+    ring.advance();
   };
   const auto end_tile = [&](uint slot, uint to) {
     if (to < walk.n_windows) {
@@ -540,7 +524,7 @@ AKUNU_DEVICE void stream_tiles(uchar* shared, StreamPlan plan, StreamInput from,
   };
   const auto end_batch = [&](uint begin, uint end) {
     meet_at(kMultiplyBarrier, kStreamThreads);
-    for (uint i = thread_index; i < (end - begin) * kOutputs * from.n_rows; i += kStreamThreads) {
+    for (uint i = thread_index; i < (end - begin) * kOutputs * n_rows; i += kStreamThreads) {
       const auto [slot, output, row] = place_of(i);
       const float* const of_slot = memory.slots + slot * Memory::kSlotFloats;
       const auto sum_at = [&, of_row = row](uint r) {
@@ -556,4 +540,44 @@ AKUNU_DEVICE void stream_tiles(uchar* shared, StreamPlan plan, StreamInput from,
     if (end < walk.last_tile) meet_at(kMultiplyBarrier, kStreamThreads);
   };
   walk.go(begin_pass, begin_tile, multiply_chunk, end_tile, end_pass, end_batch);
+}
+
+// A block's share of a launch; row_at as of copy_weights, addend and finish as of multiply_tiles.
+template <class F, uint kQuads, uint kOutputs, class RowAt, class Addend, class Finish>
+AKUNU_DEVICE void stream_tiles(uchar* shared, StreamPlan plan, StreamInput from, uint n_tiles,
+                               uint k, StreamShare share, uint thread_index, const RowAt& row_at,
+                               const Addend& addend, const Finish& finish) {
+  if constexpr (!kHasBulkCopies) {
+    give_up();  // compiled for an older GPU
+    return;
+  }
+  using Rows = RoundedRows<kQuads>;
+  const uint warp = thread_index / 32, lane = thread_index % 32;
+  const auto memory = StreamMemory<kQuads>::at(shared, plan, k);
+  const StreamWalk walk{plan, share.first_tile(n_tiles, share.part),
+                        share.first_tile(n_tiles, share.part + 1), k / kStreamWindow};
+  if (thread_index == 0) {
+    for (uint stage = 0; stage < plan.n_stages; ++stage) {
+      begin_barrier(memory.full + stage, 1);
+      begin_barrier(memory.empty + stage, kStreamWarps);
+    }
+    begin_barrier(memory.inputs_full, 1);
+    begin_barrier(memory.inputs_empty, kStreamWarps);
+  }
+  barriers_ready();
+  if (warp == kStreamWarps) return copy_weights<F>(memory, walk, lane, row_at);
+  if (kQuads != 0) inputs_ready();
+  const Rows in_workspace = Rows::at(from.group, k / 32);
+  if (warp > kStreamWarps) return copy_rows<kQuads>(memory, walk, in_workspace, lane);
+  const float* squares = reinterpret_cast<const float*>(in_workspace.terms + k / 32 * Rows::kRows);
+  if (kQuads == 0) {
+    const float of_warp =
+        simd_sum(round_units(from.input, from.norm, from.normalise, k, memory.inputs, 0, warp, lane,
+                             [] { inputs_ready(); }));
+    if (lane == 0) memory.squares[warp] = of_warp;
+    simdgroup_barrier(mem_flags::mem_none);
+    squares = memory.squares;
+  }
+  multiply_tiles<F, kQuads, kOutputs>(memory, walk, squares, from.n_rows, thread_index, row_at,
+                                      addend, finish);
 }
