@@ -62,7 +62,7 @@ class CudaDevice final : public Device {
          static_cast<uint32_t>(gpu.attribute(Attribute::memory_bus_bits))});
     choice_ = {static_cast<uint32_t>(gpu.attribute(Attribute::shared_bytes_of_block)),
                static_cast<uint32_t>(gpu.attribute(Attribute::multiprocessors)),
-               rows_are_streamed(gpu.capability()),
+               rows_are_streamed(gpu.capability(), kernel_architectures()),
                prompts_on_warpgroups(gpu.capability(), kernel_architectures())};
     chip_.level = kLevel;
     chip_.reason = "compute capability " + std::to_string(gpu.capability() / 10) + "." +

@@ -353,14 +353,19 @@ std::optional<bool> is_chosen(const char* variable, std::string_view choice) {
 // Bulk copies.
 constexpr uint32_t kStreamCapability = 90;
 
-bool rows_are_streamed(uint32_t capability) {
-  const bool is_possible = capability >= kStreamCapability;
+bool rows_are_streamed(uint32_t capability, std::string_view architectures) {
+  // Older kernels run on this GPU from PTX alone, without bulk copies.
+  const std::string own = "sm_" + std::to_string(capability / 10);
+  const bool has_kernels = architectures.find(own) != std::string_view::npos ||
+                           architectures.find("newer") != std::string_view::npos;
+  const bool is_possible = capability >= kStreamCapability && has_kernels;
   const std::optional<bool> asked = is_chosen("AKUNU_CUDA_ROWS", "streamed");
   if (asked == true && !is_possible)
     throw ArgumentError(
-        "AKUNU_CUDA_ROWS is streamed, which needs a GPU of compute capability 9.0 or later: this "
-        "one has " +
-        std::to_string(capability / 10) + "." + std::to_string(capability % 10));
+        "AKUNU_CUDA_ROWS is streamed, which needs a GPU of compute capability 9.0 or later and "
+        "kernels for it: this one has " +
+        std::to_string(capability / 10) + "." + std::to_string(capability % 10) +
+        ", and the kernels are for " + std::string(architectures));
   return asked.value_or(is_possible);
 }
 

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "metal/kernel.h"
 
@@ -22,10 +23,10 @@ struct KernelChoice {
 // ArgumentError for any other value.
 std::optional<bool> is_chosen(const char* variable, std::string_view choice);
 
-// Whether weights are streamed for 1 to 16 rows: where the GPU has compute capability 9.0 or later (here 90), unless the
-// environment variable AKUNU_CUDA_ROWS says "plain". Throws ArgumentError where it says "streamed" and that cannot be, or
-// anything else.
-bool rows_are_streamed(uint32_t capability);
+// Whether weights are streamed for 1 to 16 rows: where the GPU has compute capability 9.0 or later (here 90) and kernels for
+// it are among `architectures`, unless the environment variable AKUNU_CUDA_ROWS says "plain". Throws ArgumentError where it
+// says "streamed" and that cannot be, or anything else.
+bool rows_are_streamed(uint32_t capability, std::string_view architectures);
 
 // (Launch::waits is for Metal: here every launch waits for the one before it.)
 std::optional<metal::Kernel> find_kernel(const KernelRequest& request, const KernelChoice& choice);

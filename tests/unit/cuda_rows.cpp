@@ -53,19 +53,21 @@ uint32_t members_of(const Launch& launch) {
 void test_the_variable() {
   const auto asked = [](const char* value, uint32_t capability) {
     setenv("AKUNU_CUDA_ROWS", value, 1);
-    const bool is_on = cuda::rows_are_streamed(capability);
+    const bool is_on = cuda::rows_are_streamed(capability, "sm_80 sm_90a newer");
     unsetenv("AKUNU_CUDA_ROWS");
     return is_on;
   };
   unsetenv("AKUNU_CUDA_ROWS");
-  check(cuda::rows_are_streamed(90) && cuda::rows_are_streamed(100) && !cuda::rows_are_streamed(89),
-        "GPUs with bulk copies");
+  check(cuda::rows_are_streamed(90, "sm_90a") && cuda::rows_are_streamed(100, "sm_80 newer") &&
+            !cuda::rows_are_streamed(89, "sm_80 sm_90a newer") &&
+            !cuda::rows_are_streamed(90, "sm_80") && !cuda::rows_are_streamed(100, "sm_90a"),
+        "GPUs with bulk copies, and kernels that have them");
   check(asked("", 90) && asked("streamed", 90) && !asked("plain", 90) && !asked("", 80),
         "what it may be");
   std::string message = message_of<ArgumentError>([&] { asked("fast", 90); });
   check(contains(message, "plain or streamed, not \"fast\""), message);
   message = message_of<ArgumentError>([&] { asked("streamed", 89); });
-  check(contains(message, "9.0 or later: this one has 8.9"), message);
+  check(contains(message, "this one has 8.9, and the kernels are for sm_80 sm_90a"), message);
   unsetenv("AKUNU_CUDA_ROWS");
 }
 

@@ -219,7 +219,7 @@ AKUNU_DEVICE bool simd_any(bool value) { return __any_sync(kAllLanes, value) != 
 // what is older may be read at once: it has ended. Each launch has a block that comes here; else it could end before the one
 // before it, and the next one's wait would not be for that.
 //
-// (Letting the next one begin at once made tokens 5 to 14 % slower: more weights were under way than the launch in turn had
+// (Letting the next one begin at once made tokens 5 to 12 % slower: more weights were under way than the launch in turn had
 // use for.)
 AKUNU_DEVICE void inputs_ready() {
 #if __CUDA_ARCH__ >= 900
