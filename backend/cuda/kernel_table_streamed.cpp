@@ -21,9 +21,9 @@ using metal::Launch;
 using metal::Scope;
 
 // kernels/streamed_rows.h
-constexpr uint32_t kWarps = 8, kThreads = 32 * kWarps, kTileRows = 16;
-constexpr uint32_t kWindow = 256, kUnit = 32, kStepUnits = 4;
-constexpr uint32_t kMostStages = 16, kGroupRows = 16, kBytesBeforeInputs = 384;
+constexpr uint32_t kStreamWarps = 8, kStreamThreads = 32 * kStreamWarps, kStreamTileRows = 16;
+constexpr uint32_t kStreamWindow = 256, kStreamUnit = 32, kStepUnits = 4;
+constexpr uint32_t kMostStages = 16, kStreamGroup = 16, kBytesBeforeInputs = 384;
 constexpr uint32_t kConstantPlan = 6;
 // A multiprocessor's memory is that of its largest block and 1 KiB more; of each block the system takes 1 KiB.
 // A kernel's constants take some too (generate.py).
@@ -36,26 +36,28 @@ constexpr uint32_t kMostSlots = 16, kSlotsOfPasses = 8;
 // So many tiles for each multiprocessor, of rows shorter than this, are few.
 constexpr uint32_t kFewTiles = 4, kLongRow = 8192;
 
-constexpr Format kFormats[] = {Format::q4_0, Format::q4_1, Format::q5_0, Format::q5_1, Format::q8_0,
-                               Format::q3_k, Format::q4_k, Format::q5_k, Format::q6_k};
+constexpr Format kStreamFormats[] = {Format::q4_0, Format::q4_1, Format::q5_0,
+                                     Format::q5_1, Format::q8_0, Format::q3_k,
+                                     Format::q4_k, Format::q5_k, Format::q6_k};
 // Input rows of a launch at most, in fours; 0: one row.
 constexpr uint32_t kQuads[] = {0, 1, 2, 4}, kMostQuads = 4;
 
 uint32_t window_bytes_of(Format format) {
   const FormatInfo& info = format_info(format);
-  return kWindow / info.block_size * info.block_bytes;
+  return kStreamWindow / info.block_size * info.block_bytes;
 }
 uint32_t rows_of(uint32_t quads) { return quads == 0 ? 1 : 4 * quads; }
 uint32_t unit_bytes(uint32_t quads) { return (64 + 8) * rows_of(quads); }
-uint32_t slot_bytes(uint32_t quads) { return kWarps * kTileRows * rows_of(quads) * 4; }
+uint32_t slot_bytes(uint32_t quads) { return kStreamWarps * kStreamTileRows * rows_of(quads) * 4; }
 // Sums of a tile between passes.
-uint32_t waiting_bytes(uint32_t quads) { return kThreads * 2 * quads * kStepUnits * 4; }
+uint32_t waiting_bytes(uint32_t quads) { return kStreamThreads * 2 * quads * kStepUnits * 4; }
 uint64_t group_bytes(uint32_t quads, uint32_t k) {
-  return uint64_t{k / kUnit} * unit_bytes(quads) + uint64_t{rows_of(quads)} * kWarps * 4;
+  return uint64_t{k / kStreamUnit} * unit_bytes(quads) +
+         uint64_t{rows_of(quads)} * kStreamWarps * 4;
 }
 uint32_t stage_bytes(uint32_t chunk, uint32_t window_bytes) {
   const uint32_t slack = window_bytes % 16 == 0 ? 0 : 14;
-  return kTileRows * 16 * ((chunk * window_bytes + slack + 15) / 16 | 1u);
+  return kStreamTileRows * 16 * ((chunk * window_bytes + slack + 15) / 16 | 1u);
 }
 
 // A format of a launch's weights, and the members of the launch that are in it.
@@ -88,7 +90,8 @@ std::vector<Part> parts_of(const KernelRequest& request, const Launch& launch) {
   }
 }
 bool is_served(Format format) {
-  return std::find(std::begin(kFormats), std::end(kFormats), format) != std::end(kFormats);
+  return std::find(std::begin(kStreamFormats), std::end(kStreamFormats), format) !=
+         std::end(kStreamFormats);
 }
 void set_members(Launch& launch, uint32_t members) {
   for (metal::FunctionConstant& constant : launch.constants)
@@ -117,8 +120,8 @@ bool add_launches(const KernelRequest& request, const Launch& launch, const Part
   Launch own = launch;
   set_members(own, part.members);
   const auto plan_for = [&](uint32_t quads) {
-    return plan_stream(quads, k, window_bytes_of(part.format), pieces_of(request, own, kTileRows),
-                       limits);
+    return plan_stream(quads, k, window_bytes_of(part.format),
+                       pieces_of(request, own, kStreamTileRows), limits);
   };
   // One row goes this way where several do: it has the same bits then.
   for (const uint32_t quads : kQuads)
@@ -132,8 +135,8 @@ bool add_launches(const KernelRequest& request, const Launch& launch, const Part
       rounding.min_rows = min_rows;
       rounding.max_rows = max_rows;
       rounding.grid = [=](const Scope& scope) {
-        return Grid{.threadgroups = {divide_up(scope.n_rows, kGroupRows) * rows_of(quads), 1, 1},
-                    .threads = {kThreads, 1, 1}};
+        return Grid{.threadgroups = {divide_up(scope.n_rows, kStreamGroup) * rows_of(quads), 1, 1},
+                    .threads = {kStreamThreads, 1, 1}};
       };
     }
     Launch& streaming = launches.emplace_back(own);
@@ -143,8 +146,8 @@ bool add_launches(const KernelRequest& request, const Launch& launch, const Part
     streaming.max_rows = max_rows;
     streaming.grid = [=, multiprocessors = limits.multiprocessors](const Scope& scope) {
       return Grid{
-          .threadgroups = {multiprocessors, divide_up(scope.n_rows, kGroupRows), plan.blocks},
-          .threads = {kThreads + (quads == 0 ? 32 : 64), 1, 1},
+          .threadgroups = {multiprocessors, divide_up(scope.n_rows, kStreamGroup), plan.blocks},
+          .threads = {kStreamThreads + (quads == 0 ? 32 : 64), 1, 1},
           .threadgroup_bytes = {plan.bytes}};
     };
   };
@@ -162,7 +165,7 @@ bool add_launches(const KernelRequest& request, const Launch& launch, const Part
 
 StreamPlan plan_stream(uint32_t quads, uint32_t k, uint32_t window_bytes, uint32_t tiles,
                        const StreamLimits& limits) {
-  const uint32_t windows = k / kWindow;
+  const uint32_t windows = k / kStreamWindow;
   struct Share {
     uint32_t blocks, bytes, few_stages;
   };
@@ -171,7 +174,7 @@ StreamPlan plan_stream(uint32_t quads, uint32_t k, uint32_t window_bytes, uint32
                           uint32_t few_stages) -> std::optional<StreamPlan> {
     const uint32_t waiting = pass < windows ? waiting_bytes(quads) : 0;
     const uint64_t before = kBytesBeforeInputs +
-                            uint64_t{pass} * (kWindow / kUnit) * unit_bytes(quads) +
+                            uint64_t{pass} * (kStreamWindow / kStreamUnit) * unit_bytes(quads) +
                             uint64_t{n_slots} * (slot_bytes(quads) + waiting);
     if (before >= share.bytes) return {};
     const uint32_t of_block = divide_up(tiles, limits.multiprocessors * share.blocks);
@@ -214,7 +217,7 @@ StreamPlan plan_stream(uint32_t quads, uint32_t k, uint32_t window_bytes, uint32
 void put_on_streams(const KernelRequest& request, const StreamLimits& limits,
                     metal::Kernel& kernel) {
   const uint32_t k = inputs_of(request);
-  if (k == 0 || k % kWindow != 0 || k / kWindow > 255) return;
+  if (k == 0 || k % kStreamWindow != 0 || k / kStreamWindow > 255) return;
   std::vector<Launch> launches;
   bool is_any = false;
   for (const Launch& launch : kernel.launches) {
@@ -236,7 +239,7 @@ void put_on_streams(const KernelRequest& request, const StreamLimits& limits,
   if (!is_any) return;
   kernel.launches = std::move(launches);
   kernel.workspace_bytes = [=](const std::byte*, uint32_t max_rows) {
-    const uint32_t groups = divide_up(max_rows, kGroupRows);
+    const uint32_t groups = divide_up(max_rows, kStreamGroup);
     return uint64_t{groups} * group_bytes(kMostQuads, k);
   };
 }

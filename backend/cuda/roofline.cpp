@@ -16,7 +16,7 @@ namespace {
 
 // kernels/roofline.metal
 constexpr uint32_t kThreads = 256, kBlocksPerMultiprocessor = 8;
-constexpr uint32_t kReadsTogether = 8, kPieceBytes = 16, kProducts = 8;
+constexpr uint32_t kReadsTogether = 8, kOneRead = 16, kProducts = 8;
 constexpr double kFloatOperations = 2 * kProducts;                      // of a thread, once
 constexpr double kTileOperations = 2.0 * 16 * 8 * 16 * kProducts / 32;  // likewise
 
@@ -38,10 +38,10 @@ class Probes {
                   static_cast<uint32_t>(gpu_.attribute(Attribute::multiprocessors))) {}
 
   double read_bytes_per_second() {
-    const uint64_t together = uint64_t{n_threads()} * kReadsTogether * kPieceBytes;
+    const uint64_t together = uint64_t{n_threads()} * kReadsTogether * kOneRead;
     const uint64_t bytes = kReadBytes / together * together;
     return static_cast<double>(bytes) /
-           shortest("probe_read", static_cast<uint32_t>(bytes / kPieceBytes));
+           shortest("probe_read", static_cast<uint32_t>(bytes / kOneRead));
   }
 
   double operations_per_second(const std::string& probe, double operations_of_thread) {

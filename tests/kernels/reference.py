@@ -318,8 +318,11 @@ def assert_activation(kind: str, actual: Array, expected: Array, bound: Array) -
 # --- Operations -----------------------------------------------------------------------------------
 
 
-def matmul(weight: Weight, activation: Activation) -> tuple[Array, Array]:
-    """float64 [rows, n]. Floats: eight lanes take k in order, then meet. Codes: group by group."""
+def matmul(weight: Weight, activation: Activation, device: str = "") -> tuple[Array, Array]:
+    """float64 [rows, n]. Floats: eight lanes take k in order, then meet. Codes: group by group.
+
+    "cuda" rounds inputs of its own accord, by the GPU that is here.
+    """
     if activation.kind == "bf16":
         return matmul_bf16(weight, activation)
     if activation.kind == "bf16_pair":
@@ -338,6 +341,8 @@ def matmul(weight: Weight, activation: Activation) -> tuple[Array, Array]:
     # product of scales, the product with the code, the minimum.
     roundings = -(-k // LANES) + 3 + 2 + (0 if weight.block == 1 else 3)
     bound = growth(roundings) * magnitude + k * TINY
+    if device != "cuda":
+        return values, bound
     if ON_WARPGROUPS and len(values) > 16:
         bound += rounding_on_warpgroups(weight.format, weight.values, activation.values)
     if is_streamed(weight.format, k) and len(values) <= 16:

@@ -54,7 +54,7 @@ def test_agrees_with_float64(target, rng, format_name, n, k, rows):
     x[rng.random((rows, k)) < 0.05] = 0
     x[0] *= 1e-30  # a row of its own scale
     activation = ref.make_activation(target.kind_of(format_name, row_class_of(rows)), x)
-    expected, bound = ref.matmul(weight, activation)
+    expected, bound = ref.matmul(weight, activation, target.device)
     out = multiply(target, weight, activation, plain_step(rows))
     assert_within(out, expected, bound)
 
@@ -70,7 +70,7 @@ def test_large_tiles_agree_with_float64_and_keep_bits(target, rng, format_name):
     kind = target.kind_of(format_name, "many")
     activation = ref.make_activation(kind, rng.standard_normal((rows, k)))
     step = plain_step(rows)
-    expected, bound = ref.matmul(weight, activation)
+    expected, bound = ref.matmul(weight, activation, target.device)
     together = multiply(target, weight, activation, step)
     assert_within(together, expected, bound)
     for first_row, n_rows in [(0, 1), (131, 130), (269, 1)]:
@@ -90,7 +90,7 @@ def test_a_long_row_has_the_same_bits_alone_and_together(target, rng, format_nam
     weight = ref.random_weight(format_name, n, k, rng)
     kind = target.kind_of(format_name, "few")
     activation = ref.make_activation(kind, rng.standard_normal((16, k)))
-    expected, bound = ref.matmul(weight, activation)
+    expected, bound = ref.matmul(weight, activation, target.device)
     step = plain_step(16)
     together = multiply(target, weight, activation, step, row_class="few")
     assert_within(together, expected, bound)
@@ -131,7 +131,7 @@ def test_the_largest_weights(target, rng, format_name, rows):
     activation = ref.make_activation(kind, rng.choice([-2.0, 2.0], (rows, k)))
     activation.data[0] = ref.make_activation(kind, np.full((1, k), 2.0)).data
     activation.values[0] = 2.0
-    expected, bound = ref.matmul(weight, activation)
+    expected, bound = ref.matmul(weight, activation, target.device)
     assert_within(multiply(target, weight, activation, plain_step(rows)), expected, bound)
 
 
@@ -202,7 +202,7 @@ def test_few_rows_are_as_many_as_one_likes(target, rng, format_name, rows):
     )
     for first in range(0, rows, 16):
         part = ref.make_activation(kind, x[first : first + 16])
-        expected, bound = ref.matmul(weight, part)
+        expected, bound = ref.matmul(weight, part, target.device)
         n_rows = len(expected)
         out = multiply(target, weight, part, plain_step(n_rows), row_class="few")
         assert_within(out, expected, bound)
@@ -299,6 +299,6 @@ def test_head_rows_are_indexed_by_themselves(target, rng):
     weight = ref.random_weight("f32", 4, 8, rng)
     activation = ref.make_activation("f32", rng.standard_normal((5, 8)))
     step = make_step([Run(0, 0, 5)])
-    expected, bound = ref.matmul(weight, activation)
+    expected, bound = ref.matmul(weight, activation, target.device)
     out = multiply(target, weight, activation, step, first_row=2, n_rows=2, extent="head_rows")
     assert_within(out[2:4], expected[2:4], bound[2:4])

@@ -33,7 +33,9 @@ def test_agrees_with_float64(gpu_target, rng, formats, activation, rows):
     x = rng.standard_normal((rows, k)).astype(np.float32)
     norm = rng.uniform(0.5, 1.5, k).astype(np.float32)
     gate, up = (ref.random_weight(name, n, k, rng) for name in formats)
-    (gates, gate_bound), (ups, up_bound) = (expected(x, w, None, norm) for w in (gate, up))
+    (gates, gate_bound), (ups, up_bound) = (
+        expected(x, w, None, norm, gpu_target.device) for w in (gate, up)
+    )
     values, bound = ref.gated_activation(gates, ups, activation)
     act, _ = ref.gated_activation(gates, np.ones_like(ups), activation)
     through = LARGEST_SLOPE * gate_bound

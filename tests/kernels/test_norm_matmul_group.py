@@ -34,10 +34,10 @@ def project(target, x, weights, biases, norm):
     return outs
 
 
-def expected(x, weight, bias, norm):
+def expected(x, weight, bias, norm, device):
     """What the group makes of one weight, and the bound of docs/kernels.md."""
     normed, norm_bound = ref.rms_norm(x, norm, EPSILON)
-    values, bound = ref.matmul(weight, ref.Activation("f32", x, normed))
+    values, bound = ref.matmul(weight, ref.Activation("f32", x, normed), device)
     bound = bound + norm_bound @ weight.magnitude.T
     if bias is not None:
         values = values + bias
@@ -59,7 +59,7 @@ def test_agrees_with_float64(gpu_target, rng, formats, with_bias, rows, k):
     ]
     outs = project(gpu_target, x, weights, biases, norm)
     for out, weight, bias in zip(outs, weights, biases, strict=True):
-        assert_within(out, *expected(x, weight, bias, norm))
+        assert_within(out, *expected(x, weight, bias, norm, gpu_target.device))
 
 
 def test_zeros_give_zeros(gpu_target, rng):

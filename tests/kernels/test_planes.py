@@ -171,7 +171,7 @@ def test_a_matmul_in_each_format_agrees_with_float64(target, rng, name):
     bits, group, scale = FORMATS[name]
     weight = mlx_weight(bits, 9, 3 * 128, rng, group, scale)
     x = rows_of(target, rng, 5, 3 * 128)
-    expected, bound = ref.matmul(weight, x)
+    expected, bound = ref.matmul(weight, x, target.device)
     assert_within(multiply(target, weight, x), expected, bound)
 
 
@@ -180,7 +180,7 @@ def test_a_matmul_in_each_format_agrees_with_float64(target, rng, name):
 def test_a_matmul_in_mxfp4_agrees_with_float64(target, rng, n, k, rows):
     weight = mxfp4_weight(n, k, rng, rng.integers(118, 126, (n, k // 32), np.uint8))
     x = rows_of(target, rng, rows, k)
-    expected, bound = ref.matmul(weight, x)
+    expected, bound = ref.matmul(weight, x, target.device)
     assert_within(multiply(target, weight, x), expected, bound)
 
 
@@ -211,7 +211,7 @@ def test_embed_gives_each_weight_as_float32_has_it(target, rng, name):
 def test_matmul_agrees_with_float64(target, rng, bits, n, k, rows):
     weight = mlx_weight(bits, n, k, rng)
     x = rows_of(target, rng, rows, k)
-    expected, bound = ref.matmul(weight, x)
+    expected, bound = ref.matmul(weight, x, target.device)
     assert target.kind_of(weight.format) == target.kind_of(weight.format, "many") == x.kind
     assert_within(multiply(target, weight, x), expected, bound)
 
@@ -229,7 +229,7 @@ def test_codes_and_inputs_at_their_ends_fit_the_sums(target, rng, bits, rows):
     numbers = rng.choice(ends, (rows, 256)) * signs
     numbers[:, ::32] = 8191.5 * 2.0**-11  # below 4: the scale is 2^-11, and the code 8192
     x = ref.make_activation(target.kind_of(weight.format), numbers)
-    expected, bound = ref.matmul(weight, x)
+    expected, bound = ref.matmul(weight, x, target.device)
     assert_within(multiply(target, weight, x), expected, bound)
 
 
