@@ -110,12 +110,16 @@ int32_t multiply_rows(const gpu::Problem* problem, char* message, uint32_t messa
       gpu::multiply_rows<Q8_0Streamed>, gpu::multiply_rows<Q3_KStreamed>,
       gpu::multiply_rows<Q4_KStreamed>, gpu::multiply_rows<Q5_KStreamed>,
       gpu::multiply_rows<Q6_KStreamed>};
+  int32_t is_misused = 0;
   try {
     kFormats[problem->format](*problem);
   } catch (const Misuse& misuse) {
     std::snprintf(message, message_bytes, "%s", misuse.what());
-    return 1;
+    is_misused = 1;
   }
-  return 0;
+  // Other drivers of the same process share these.
+  readable.clear();
+  write_inputs = nullptr;
+  return is_misused;
 }
 }
