@@ -28,8 +28,9 @@ inline void inputs_ready() {
 }
 inline void give_up() { throw Misuse("a kernel that gives up"); }
 
-// All lanes of a warp come, each with its registers of A and of B. A [16 x 4 n], rows g and g + 8 of lane 4 g + t: words of
-// columns 4 t to 4 t + 3, and behind them of the next 16. B [4 n x 8], column g: words likewise. D: as of every m16n8.
+// mma.m16n8k(16 kWords) of int8 numbers, called by all lanes of a warp; lane 4 g + t has these fragments. A: of rows g and
+// g + 8 a word with columns 4 t to 4 t + 3, and with kWords = 2 the same 16 columns further on. B: of column g a word with rows 4 t
+// to 4 t + 3, likewise. D: rows g and g + 8 of columns 2 t and 2 t + 1.
 template <uint kWords>
 void multiply_words(int (&sums)[4], const uint (&a)[2 * kWords], const uint (&b)[kWords]) {
   static uint operands[32][kWarp][6];  // of each warp

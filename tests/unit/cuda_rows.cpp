@@ -100,7 +100,7 @@ void test_streamed_rows() {
   }
 }
 
-// A block's shared memory is enough, and what the kernel reads of a plan is in it.
+// Each plan fits into the shared memory of a block, and its numbers into the bits that they are packed in.
 void test_plans() {
   for (const uint32_t window_bytes : {110u, 144u, 160u, 176u, 192u, 210u, 272u})
     for (const uint32_t k :

@@ -8,13 +8,13 @@
 #include "cuda/kernels/group_member.h"
 #include "metal/kernels/functions.h"
 
-// generate.py puts warpgroup.h, streamed_weights.h and streamed_rows.h in the place of this. Weights are read before the
-// input is ready. Weights and the workspace begin at multiples of 16 bytes.
+// generate.py replaces this by warpgroup.h, streamed_weights.h and streamed_rows.h, whose function calls inputs_ready itself,
+// after the first copies of weights. Weights and the workspace have to be aligned to 16 bytes.
 inline void stream_tiles() { inputs_ready(); }
 
 // How shared memory is divided (StreamPlan).
 constant uint kStreamPlan [[function_constant(6)]];
-// Of norm_gated_matmul: 0 gate and up, 1 gate, 2 up, where their formats differ (matvec.h).
+// Which weights a launch of norm_gated_matmul multiplies: 0 gate and up; where their formats differ, 1 gate or 2 up.
 constant uint kPart [[function_constant(4)]];
 
 constant constexpr uint kStreamGroup = 16;

@@ -1,4 +1,4 @@
-// 1 to 16 rows by streamed weights: blocks of 32, and the rounding of several rows (kernels/streamed_matmul.h)
+// The kernels of streamed_matmul.h for formats with blocks of 32, and those that quantise several input rows.
 #include "cuda/kernels/streamed_matmul.h"
 
 AKUNU_STREAMED_MATMUL(q4_0, Q4_0Streamed)

@@ -1,4 +1,4 @@
-// 1 to 16 rows by streamed weights: K formats (kernels/streamed_matmul.h)
+// The kernels of streamed_matmul.h for the K formats.
 #include "cuda/kernels/streamed_matmul.h"
 
 AKUNU_STREAMED_MATMUL(q3_k, Q3_KStreamed)

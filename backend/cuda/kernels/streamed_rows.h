@@ -1,11 +1,11 @@
 // Matmuls of 1 to 16 input rows whose weights are streamed through shared memory, on Hopper and later GPUs.
 //
-// Floor: the weights' bytes, once for up to 16 rows.
+// Lower bound of the time: the weights are read from memory once, for up to 16 rows.
 // 1. A tile is 16 weight rows. One warp copies the tiles of its block, a chunk of k at a time, to a ring of stages in
 //    shared memory (cp.async.bulk, an mbarrier for each stage). It begins before the input is ready, while the launch
 //    before this one runs, so that the first stages are there when the input is.
-// 2. Input numbers are rounded to 15 bits beside the largest of 32 (int8_pair of docs/kernels.md): 256 times an int8 number
-//    plus another one. Codes are bytes, too. An int8 product of tensor cores (mma.m16n8k32) multiplies a tile's unit of 32
+// 2. Inputs are quantised in groups of 32, to 15-bit integers with a power of two as their common scale (int8_pair of
+//    docs/kernels.md). Each is stored as two int8 numbers, 256 * upper + lower. Codes are bytes, too. An int8 product of tensor cores (mma.m16n8k32) multiplies a tile's unit of 32
 //    of k by eight columns, two for an input row; its sums are exact.
 // 3. A step is four units. Of several rows a product has the columns of four of them. Of one row four products, one for
 //    each unit, are added up: in the columns of other units their inputs are 0: so a lane has the sums of one unit, and scales them
@@ -356,7 +356,7 @@ AKUNU_DEVICE void multiply_step(const uchar* const (&rows)[2], uint step,
   }
 }
 
-// Where one row's numbers come from, and the norm's weights; of several, the workspace's group.
+// The input of a launch: one row and the weights of its norm, or the quantised rows of a group in the workspace.
 struct StreamInput {
   const float *input, *norm;
   bool normalise;
@@ -384,7 +384,8 @@ struct RingPlace {
   }
 };
 
-// One warp copies the weights of the block's tiles. row_at(tile, r) is weight row r of 16 of a tile.
+// Run by one warp: copies the weights of the block's tiles to the ring. row_at(tile, r) points to weight row r, 0 to 15, of a
+// tile.
 template <class F, class Memory, class RowAt>
 AKUNU_DEVICE void copy_weights(const Memory& memory, const StreamWalk& walk, uint lane,
                                const RowAt& row_at) {

@@ -1,4 +1,4 @@
-// The weights of streamed_rows.h: how a lane finds its codes in a format's bytes, in shared memory.
+// How streamed_rows.h reads quantised weights from shared memory: codes and scales of each format.
 //
 // k goes in units of 32 weights, and in steps of four units. Of a unit, lane t of four takes the codes 4 t to 4 t + 3 and 16 +
 // 4 t to 16 + 4 t + 3, as mma.m16n8k32 has them: a byte each, in two words.
@@ -36,84 +36,46 @@ AKUNU_DEVICE uint fifth_bits_at(uint bits, uint first) {
 
 // --- Blocks of 32, four of a step ------------------------------------------------------------------------
 
-struct Q4_0Streamed {
-  static constexpr uint kWindowBytes = 144, kScales = 1, kOffset = 8;
-  static constexpr bool kMinimum = false;
-  AKUNU_DEVICE static StepCodes codes(const uchar* row, uint step, uint t) {
-    StepCodes own;
-#pragma unroll
-    for (uint unit = 0; unit < 4; ++unit) {
-      const uchar* const at = row + 72 * step + 18 * unit + 4 * t;
-      // The codes of every second block lie two bytes behind a multiple of four.
-      const uint word =
-          unit % 2 == 0 ? choose_bytes(word_at(at), word_at(at + 4), 0x5432) : word_at(at + 2);
-      own.of[unit][0] = low_nibbles(word);
-      own.of[unit][1] = high_nibbles(word);
-    }
-    return own;
-  }
-  AKUNU_DEVICE static UnitScales<Q4_0Streamed> scales(const uchar* row, uint step, uint unit) {
-    return {{half_at(row + 72 * step + 18 * unit)}, 0.0f};
-  }
-};
+// A word of block `unit` of a step. Where blocks are no multiple of four bytes long, those of every second one lie two
+// bytes behind a multiple of four.
+template <uint kBlockBytes>
+AKUNU_DEVICE uint block_word_at(const uchar* p, uint unit) {
+  if (kBlockBytes % 4 == 0 || unit % 2 == 1) return word_at(p);
+  return choose_bytes(word_at(p - 2), word_at(p + 2), 0x5432);
+}
 
-struct Q4_1Streamed {
-  static constexpr uint kWindowBytes = 160, kScales = 1, kOffset = 0;
-  static constexpr bool kMinimum = true;
+// Codes of four bits, or of five where kFifthBitsAt is not 0: where the 32 upper bits begin in a block. A block begins with
+// its scale and, where there is one, its minimum.
+template <uint kBlockBytes, uint kCodesAt, uint kFifthBitsAt, uint kCodeOffset, bool kHasMinimum>
+struct NibbleBlocks {
+  static constexpr uint kWindowBytes = 8 * kBlockBytes, kScales = 1, kOffset = kCodeOffset;
+  static constexpr bool kMinimum = kHasMinimum;
   AKUNU_DEVICE static StepCodes codes(const uchar* row, uint step, uint t) {
     StepCodes own;
 #pragma unroll
     for (uint unit = 0; unit < 4; ++unit) {
-      const uint word = word_at(row + 80 * step + 20 * unit + 4 + 4 * t);
+      const uchar* const block = row + kBlockBytes * (4 * step + unit);
+      const uint word = block_word_at<kBlockBytes>(block + kCodesAt + 4 * t, unit);
       own.of[unit][0] = low_nibbles(word);
       own.of[unit][1] = high_nibbles(word);
+      if (kFifthBitsAt == 0) continue;
+      const uint high = block_word_at<kBlockBytes>(block + kFifthBitsAt, unit);
+      own.of[unit][0] |= fifth_bits_at(high, 4 * t);
+      own.of[unit][1] |= fifth_bits_at(high, 16 + 4 * t);
     }
     return own;
   }
-  AKUNU_DEVICE static UnitScales<Q4_1Streamed> scales(const uchar* row, uint step, uint unit) {
-    const uint terms = word_at(row + 80 * step + 20 * unit);
+  AKUNU_DEVICE static UnitScales<NibbleBlocks> scales(const uchar* row, uint step, uint unit) {
+    const uchar* const block = row + kBlockBytes * (4 * step + unit);
+    if (!kHasMinimum) return {{half_at(block)}, 0.0f};
+    const uint terms = word_at(block);
     return {{low_half(terms)}, high_half(terms)};
   }
 };
-
-struct Q5_0Streamed {
-  static constexpr uint kWindowBytes = 176, kScales = 1, kOffset = 16;
-  static constexpr bool kMinimum = false;
-  AKUNU_DEVICE static StepCodes codes(const uchar* row, uint step, uint t) {
-    StepCodes own;
-#pragma unroll
-    for (uint unit = 0; unit < 4; ++unit) {
-      const uchar* const at = row + 88 * step + 22 * unit;
-      const uint word = halves_at(at + 6 + 4 * t), high = halves_at(at + 2);
-      own.of[unit][0] = low_nibbles(word) | fifth_bits_at(high, 4 * t);
-      own.of[unit][1] = high_nibbles(word) | fifth_bits_at(high, 16 + 4 * t);
-    }
-    return own;
-  }
-  AKUNU_DEVICE static UnitScales<Q5_0Streamed> scales(const uchar* row, uint step, uint unit) {
-    return {{half_at(row + 88 * step + 22 * unit)}, 0.0f};
-  }
-};
-
-struct Q5_1Streamed {
-  static constexpr uint kWindowBytes = 192, kScales = 1, kOffset = 0;
-  static constexpr bool kMinimum = true;
-  AKUNU_DEVICE static StepCodes codes(const uchar* row, uint step, uint t) {
-    StepCodes own;
-#pragma unroll
-    for (uint unit = 0; unit < 4; ++unit) {
-      const uchar* const at = row + 96 * step + 24 * unit;
-      const uint word = word_at(at + 8 + 4 * t), high = word_at(at + 4);
-      own.of[unit][0] = low_nibbles(word) | fifth_bits_at(high, 4 * t);
-      own.of[unit][1] = high_nibbles(word) | fifth_bits_at(high, 16 + 4 * t);
-    }
-    return own;
-  }
-  AKUNU_DEVICE static UnitScales<Q5_1Streamed> scales(const uchar* row, uint step, uint unit) {
-    const uint terms = word_at(row + 96 * step + 24 * unit);
-    return {{low_half(terms)}, high_half(terms)};
-  }
-};
+using Q4_0Streamed = NibbleBlocks<18, 2, 0, 8, false>;
+using Q4_1Streamed = NibbleBlocks<20, 4, 0, 0, true>;
+using Q5_0Streamed = NibbleBlocks<22, 6, 2, 16, false>;
+using Q5_1Streamed = NibbleBlocks<24, 8, 4, 0, true>;
 
 struct Q8_0Streamed {
   static constexpr uint kWindowBytes = 272, kScales = 1, kOffset = 0;
@@ -123,15 +85,13 @@ struct Q8_0Streamed {
 #pragma unroll
     for (uint unit = 0; unit < 4; ++unit)
 #pragma unroll
-      for (uint half = 0; half < 2; ++half) {
-        const uchar* const at = row + 136 * step + 34 * unit + 16 * half + 4 * t;
+      for (uint half = 0; half < 2; ++half)
         own.of[unit][half] =
-            unit % 2 == 0 ? choose_bytes(word_at(at), word_at(at + 4), 0x5432) : word_at(at + 2);
-      }
+            block_word_at<34>(row + 34 * (4 * step + unit) + 2 + 16 * half + 4 * t, unit);
     return own;
   }
   AKUNU_DEVICE static UnitScales<Q8_0Streamed> scales(const uchar* row, uint step, uint unit) {
-    return {{half_at(row + 136 * step + 34 * unit)}, 0.0f};
+    return {{half_at(row + 34 * (4 * step + unit))}, 0.0f};
   }
 };
 
