@@ -62,10 +62,12 @@ class ReplyDecoder:
         self._structure = structure
         self.pending: deque[Delta] = deque()  # for the driver, which takes them away
         self._stops = StopFinder(stop)
+        if splitter is not None:
+            splitter.end_answers_at(self._stops)
         self._tokens: list[int] = []
         self._ends: list[int] = []  # for each token, the characters of text that it is part of
         self._length = 0  # characters of text so far, those held back included
-        self._shown = 0  # characters that left the stop strings behind
+        self._shown = 0  # characters before a stop string, or what may become one
         self._texts: list[str] = []
         self._n_echoed = 0  # characters of the prompt, before all others
         self._reasoning: list[str] = []
@@ -161,29 +163,11 @@ class ReplyDecoder:
         The text may be empty. Where it is the last, `reason` is set. `pending` gets all parts.
         """
         deltas: list[Delta] = []
-        if self._splitter is None or tokens is None:
-            deltas = self._parts(self._finished() if tokens is None else self._decoded(tokens))
+        if tokens is None:
+            deltas = self._finished()
         else:
             for token in tokens:  # one by one, so that those of the reasoning can be counted
-                was_in_reasoning = self._splitter.in_reasoning
-                piece = self._decoded([token])
-                parts = self._parts(piece)
-                deltas += parts
-                self._has_answer |= any(not isinstance(each, ReasoningDelta) for each in parts)
-                n = len(self._tokens)
-                if was_in_reasoning:
-                    self._n_reasoning += 1
-                    self._unanswered.append(n - 1)
-                elif self._splitter.in_reasoning:  # this one, and those that began its opening
-                    self._n_reasoning += 1 + self._n_undecided
-                    self._unanswered += range(n - 1 - self._n_undecided, n)
-                elif self._n_reasoning and not self._has_answer and piece.isspace():
-                    self._unanswered.append(n - 1)  # between the reasoning and the answer
-                self._n_undecided = 0 if parts else self._n_undecided + 1
-                if self._splitter.is_complete and self.reason is None:
-                    self.reason = "stop"  # as many calls as it may have
-                    self.generation.cut(len(self._tokens))
-                    deltas += self._splitter.finish()
+                deltas += self._next(token)
                 if self.reason is not None:
                     break
         if len(deltas) > 1:
@@ -202,14 +186,52 @@ class ReplyDecoder:
         self.pending += deltas
         return "".join(texts)
 
-    def _parts(self, piece: str) -> list[Delta]:
-        self._shown += len(piece)
-        if self._splitter is None:
-            return [TextDelta(piece)] if piece else []
-        deltas = self._splitter.push(piece)
-        if self.reason is not None and self.reason != "cancelled":
-            deltas += self._splitter.finish(is_cut=self._stops.found is not None)
+    def _next(self, token: int) -> list[Delta]:
+        """Return what may be shown now that this token has come."""
+        # A model may have more rows than its vocabulary has tokens: those have no text.
+        text = self._decoder.push(token) if token < self._vocab_size else ""
+        self._length += len(text)
+        self._tokens.append(token)
+        self._ends.append(self._length + self._decoder.is_within_character)
+        splitter = self._splitter
+        was_in_reasoning = splitter is not None and splitter.in_reasoning
+        deltas = self._parts(text)
+        if splitter is not None:
+            self._count(splitter, text, deltas, was_in_reasoning=was_in_reasoning)
+        if self._stops.found is not None:
+            self.reason = "stop"
+            self.generation.cut(self._whole_tokens(self._shown))
+        elif splitter is not None and splitter.is_complete:
+            self.reason = "stop"  # as many calls as it may have
+            self.generation.cut(len(self._tokens))
+        if splitter is not None and self.reason is not None and self.reason != "cancelled":
+            deltas += splitter.finish()
         return deltas
+
+    def _parts(self, text: str) -> list[Delta]:
+        if self._splitter is not None:
+            deltas = self._splitter.push(text)
+        else:
+            shown = self._stops.push(text)
+            deltas = [TextDelta(shown)] if shown else []
+        self._shown = self._length - self._stops.n_kept
+        return deltas
+
+    def _count(
+        self, splitter: ReplySplitter, text: str, deltas: Sequence[Delta], *, was_in_reasoning: bool
+    ) -> None:
+        """Note whether the latest token is part of the reasoning, of the answer, or of neither."""
+        self._has_answer |= any(not isinstance(each, ReasoningDelta) for each in deltas)
+        n = len(self._tokens)
+        if was_in_reasoning:
+            self._n_reasoning += 1
+            self._unanswered.append(n - 1)
+        elif splitter.in_reasoning:  # this one, and those that began its opening
+            self._n_reasoning += 1 + self._n_undecided
+            self._unanswered += range(n - 1 - self._n_undecided, n)
+        elif self._n_reasoning and not self._has_answer and text.isspace():
+            self._unanswered.append(n - 1)  # between the reasoning and the answer
+        self._n_undecided = 0 if deltas else self._n_undecided + 1
 
     def cancel(self) -> None:
         """End it here, unless it is over."""
@@ -217,33 +239,21 @@ class ReplyDecoder:
             self.reason = "cancelled"
             self.generation.cancel()
 
-    def _decoded(self, tokens: Sequence[int]) -> str:
-        pieces = []
-        for token in tokens:
-            # A model may have more rows than its vocabulary has tokens: those have no text.
-            text = self._decoder.push(token) if token < self._vocab_size else ""
-            self._length += len(text)
-            self._tokens.append(token)
-            self._ends.append(self._length + self._decoder.is_within_character)
-            pieces.append(self._stops.push(text))
-            if self._stops.found is not None:
-                self.reason = "stop"
-                break
-        piece = "".join(pieces)
-        if self._stops.found is not None:
-            self.generation.cut(self._whole_tokens(self._shown + len(piece)))
-        return piece
-
-    def _finished(self) -> str:
+    def _finished(self) -> list[Delta]:
         """Return the last of the text, now that no more tokens come."""
         if self.reason is not None:  # closed by another thread meanwhile
-            return ""
-        piece = self._stops.push(self._decoder.finish())
-        if self._stops.found is not None:
-            self.reason = "stop"
-            return piece
-        self.reason = cast(FinishReason, self.generation.finish_reason)
-        return piece + self._stops.finish()
+            return []
+        text = self._decoder.finish()
+        self._length += len(text)
+        deltas = self._parts(text)
+        if self._splitter is not None:
+            deltas += self._splitter.finish()
+        elif last := self._stops.finish():
+            deltas.append(TextDelta(last))
+        self._shown = self._length - self._stops.n_kept
+        is_cut = self._stops.found is not None
+        self.reason = "stop" if is_cut else cast(FinishReason, self.generation.finish_reason)
+        return deltas
 
     def _whole_tokens(self, n_characters: int) -> int:
         """Return how many tokens have all of their text within the first characters."""

@@ -2,6 +2,9 @@
 
 The result does not depend on how the text is cut into pieces: only what may yet become a marker
 is held back, and the whitespace before it.
+
+Stop strings are looked for in the answer alone, calls included: not in the reasoning, nor in what
+stands around it.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Sequence
 from typing import Protocol
 
+from akunu._stop_strings import StopFinder
 from akunu._text_reader import Markers, TextReader, Waiting
 from akunu.deltas import Delta, ReasoningDelta, TextDelta
 from akunu.thinking import ThinkingMarkers
@@ -64,7 +68,8 @@ class ReplySplitter:
         self._calls = calls
         self._holds_calls = holds_calls
         self._must_call = must_call
-        self._is_cut = False
+        self._stops = StopFinder(())
+        self._in_answer = False
         self._thinking = thinking
         self._in_reasoning = in_reasoning and thinking is not None
         openings: tuple[str, ...] = ()
@@ -104,26 +109,49 @@ class ReplySplitter:
         """Whether nothing of interest can follow: the reply has all calls that it may have."""
         return self._calls is not None and self._calls.is_complete
 
+    def end_answers_at(self, stops: StopFinder) -> None:
+        """Let the first string that this finds in an answer end the reply; before any text."""
+        self._stops = stops
+
     def push(self, piece: str) -> list[Delta]:
-        """Return what is certain now that `piece` has come."""
-        if piece:
-            self._reader.text += piece
+        """Return what is certain now that `piece` has come; nothing after a stop string."""
+        text = self._stops.push(piece) if self._in_answer else piece
+        if text:
+            self._reader.text += text
             next(self._parser)
         return self._taken()
 
-    def finish(self, *, is_cut: bool = False) -> list[Delta]:
+    def finish(self) -> list[Delta]:
         """Return what was held back, now that nothing comes any more.
 
-        `is_cut`: a stop string has ended the reply. What a call had begun with is no text then.
+        Where a stop string has ended the reply, what a call had begun with is no text.
         """
+        if self._in_answer:
+            self._reader.text += self._stops.finish()
         self._reader.is_over = True
-        self._is_cut = is_cut
         for _ in self._parser:
             pass
         last = self._taken()
-        if is_cut and self._must_call:
+        if self._is_cut and self._must_call:
             return [delta for delta in last if not isinstance(delta, TextDelta)]
         return last
+
+    @property
+    def _is_cut(self) -> bool:
+        return self._stops.found is not None
+
+    def _begin_answer(self) -> None:
+        """From here on, which is the reader's whole text, stop strings are looked for."""
+        self._in_answer = True
+        self._reader.text = self._stops.push(self._reader.text)
+        if self._reader.is_over:
+            self._reader.text += self._stops.finish()
+        self._reader.at = min(self._reader.at, len(self._reader.text))
+
+    def _end_answer(self) -> None:
+        """Another part may follow; what was held back belongs to neither."""
+        self._in_answer = False
+        self._reader.text += self._stops.finish()
 
     def _taken(self) -> list[Delta]:
         out = self._out[:]
@@ -160,6 +188,7 @@ class ReplySplitter:
                 may_reason = self._may_reason_again
             elif not found:
                 break
+        self._begin_answer()
         if self._calls is None or not (yield from self._call(at_start=True)):
             reader.at = 0
 
@@ -221,6 +250,7 @@ class ReplySplitter:
         reader.at = place + len(found)
         if found in self._ends:
             if (yield from self._is_end()):
+                self._end_answer()
                 yield from self._start(self._may_reason_again)
                 return True
         else:

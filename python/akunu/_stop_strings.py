@@ -24,13 +24,20 @@ class StopFinder:
         self._fallbacks = [_fallbacks(stop) for stop in self._stops]
         self._matched = [0] * len(self._stops)  # characters of each that the text ends with
         self._held = ""
+        self._n_after = 0  # characters that came after the stop string
         self.found: str | None = None
+
+    @property
+    def n_kept(self) -> int:
+        """How many of the latest characters are not shown: held back, or the stop string and on."""
+        return len(self._held) if self.found is None else len(self.found) + self._n_after
 
     def push(self, text: str) -> str:
         """Return what may be shown now that `text` has come; nothing after a stop string."""
         if not self._stops:
             return text
         if self.found is not None:
+            self._n_after += len(text)
             return ""
         matched = self._matched
         for position, character in enumerate(text):
@@ -44,6 +51,7 @@ class StopFinder:
                     self.found = stop
                     seen = self._held + text[: position + 1]
                     self._held = ""
+                    self._n_after = len(text) - position - 1
                     return seen[: len(seen) - length]
         seen = self._held + text
         shown = len(seen) - max(matched)
@@ -51,8 +59,9 @@ class StopFinder:
         return seen[:shown]
 
     def finish(self) -> str:
-        """Return what was held back, now that no more text comes."""
+        """Return what was held back, now that no more text comes, or text of another part."""
         held, self._held = self._held, ""
+        self._matched = [0] * len(self._stops)
         return held
 
 

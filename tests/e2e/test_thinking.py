@@ -173,3 +173,22 @@ def test_a_budget_needs_thoughts(thinker: akunu.Model, ember: akunu.Model) -> No
         thinker.chat(QUESTION, thinking=False, thinking_budget=3)
     with pytest.raises(akunu.ArgumentError, match="thinking_budget is -1; it must be an integer"):
         thinker.chat(QUESTION, thinking_budget=-1)
+
+
+def test_stop_strings_end_the_answer_and_not_the_thoughts(thinker: akunu.Model) -> None:
+    options = {"thinking_budget": 6, "max_tokens": 40, **ENDLESS}
+    whole = thinker.chat(QUESTION, **options)
+    word = whole.reasoning.split()[1]
+    unstopped = thinker.chat(QUESTION, stop=[word + "\0", word], **options)
+    assert unstopped.reasoning == whole.reasoning
+    assert unstopped == whole.partition(word)[0]
+    stop = whole.split()[2]
+    cut = thinker.chat(QUESTION, stop=stop, **options)
+    assert (cut.reasoning, cut.stop, cut.finish_reason) == (whole.reasoning, stop, "stop")
+    assert cut == whole[: whole.index(stop)]
+    assert cut.token_ids == whole.token_ids[: len(cut.token_ids)]
+    answer = thinker.tokenizer.decode(list(cut.token_ids)).partition(CLOSING)[2].lstrip()
+    assert answer
+    assert cut.startswith(answer)
+    with thinker.chat(QUESTION, stop=stop, **options, stream=True) as stream:
+        assert "".join(stream) == cut

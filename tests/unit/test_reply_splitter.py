@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from akunu._reply_splitter import ReplySplitter
+from akunu._stop_strings import StopFinder
 from akunu.deltas import Delta, ReasoningDelta, TextDelta, joined
 from akunu.thinking import ThinkingMarkers, markers_of
 
@@ -105,3 +106,41 @@ def test_only_what_may_become_a_marker_is_held_back() -> None:
     assert splitter.push(" <th") == []
     assert splitter.push("at") == [TextDelta(" <that")]
     assert splitter.push(" <") == [TextDelta(" <")]  # too late for thoughts
+
+
+def cut_parts(text: str, stops: list[str], size: int, in_reasoning: bool = False) -> list[str]:
+    """The parts of a text in pieces of this size, thoughts in parentheses, up to a stop string."""
+    splitter = ReplySplitter(THINK, in_reasoning=in_reasoning)
+    splitter.end_answers_at(StopFinder(stops))
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    deltas = [delta for piece in pieces for delta in splitter.push(piece)]
+    deltas = joined(deltas + splitter.finish())
+    return [f"({d.text})" if isinstance(d, ReasoningDelta) else d.text for d in deltas]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+@pytest.mark.parametrize(
+    ("text", "stops", "expected"),
+    [
+        (
+            "<think>Sea animals.</think>Fish and animals.",
+            ["animals"],
+            ["(Sea animals.)", "Fish and "],
+        ),
+        ("<think>Hm.</think>\n\nYes.\nNo.", ["\n"], ["(Hm.)", "Yes."]),
+        ("<think>Hm.</think>Yes.", ["</think>", "think"], ["(Hm.)", "Yes."]),
+        ("<think>Hm, an</think>imals", ["animals"], ["(Hm, an)", "imals"]),
+        ("<think>Hm.</think>Anim", ["animal", "Animal"], ["(Hm.)", "Anim"]),
+        ("Yes, animals", ["animals"], ["Yes, "]),
+        ("\n\nYes", ["\n\n"], []),
+        ("  anim", ["animals"], ["  anim"]),
+        ("<think>animals", ["animals"], ["(animals)"]),
+    ],
+)
+def test_stop_strings_are_looked_for_in_the_answer_alone(
+    text: str, stops: list[str], expected: list[str], size: int
+) -> None:
+    assert cut_parts(text, stops, size) == expected
+    if text.startswith("<think>"):
+        opened = text.removeprefix("<think>")
+        assert cut_parts(opened, stops, size, in_reasoning=True) == expected
