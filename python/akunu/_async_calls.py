@@ -435,7 +435,7 @@ class AsyncCalls(CallSteps):
         n = checked_n(n, self._max_waiting)
 
         def ruled() -> tuple[TextOptions, list[Ruled]]:
-            compiled = options.compiled()
+            compiled = self._compiled(options)
             prepared = prepared_answers(partial(prepare, compiled), n or 1)
             return compiled, [(each, self._constraint_of(compiled, each)) for each in prepared]
 
@@ -445,7 +445,7 @@ class AsyncCalls(CallSteps):
             return begin(options, text[0], shares_with, constraint=text[1])
 
         async def begun() -> list[ReplyDecoder]:
-            compiled, texts = await result_of(ruled, is_quick)
+            compiled, texts = await result_of(ruled, is_quick and options.dry_multiplier == 0)
             if n is None:
                 return [begin_ruled(compiled, texts[0], None)]
             return answers(begin_ruled, compiled, texts)
@@ -483,7 +483,7 @@ class AsyncCalls(CallSteps):
         from akunu._async_batches import generate_all_async
 
         def prepared() -> tuple[TextOptions, list[Prepared]]:
-            compiled = options.compiled()
+            compiled = self._compiled(options)
             return compiled, prepare(compiled)
 
         compiled, prompts = await result_of(prepared, is_quick=False)
@@ -495,6 +495,14 @@ class AsyncCalls(CallSteps):
             return begin(compiled, prompt, constraint=constraint)
 
         return await generate_all_async(native, self._wakers, name, prompts, begin_one)
+
+    def _compiled(self, options: TextOptions) -> TextOptions:
+        """Make what takes long: the form of the text, and the table of DRY's breakers."""
+        if options.dry_multiplier > 0 and options.dry_sequence_breakers:
+            from akunu.dry_breakers import breaker_words
+
+            breaker_words(self._tokenizer, options.dry_sequence_breakers)
+        return options.compiled()
 
     def _is_quick(self, prompt: Any) -> bool:
         """Whether a prompt takes no longer than the loop may be kept."""

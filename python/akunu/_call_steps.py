@@ -93,6 +93,7 @@ class CallSteps:
         texts: object,
         prompt: tuple[str | None, str | None],
         progress: Callable[[int, int], None] | None,
+        name: Callable[[int], str] = "texts[{}]".format,
         **options: Any,
     ) -> EmbeddingJob:
         from akunu.embedding import EmbeddingJob, checked_texts, embedding_options, no_embedding
@@ -106,9 +107,10 @@ class CallSteps:
             checked_texts(texts),
             embedding_options(self._embedding, **options),
             prompt=self._embedding.prompt(*prompt),
+            facts=self._embedding,
             vocab_size=self._config.vocab_size,
-            most=self._embedding.most_tokens,
             progress=progress,
+            name=name,
         )
 
     def _rank_job(self, query: str, documents: Sequence[str], **options: Any) -> RankJob:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from akunu._checks import MAX_UINT32, flag, integer, number, refusal
+from akunu._checks import MAX_UINT32, flag, integer, number, refusal, texts
+from akunu.errors import ArgumentError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,32 @@ def number_check(
 def flag_check(name: str, value: object) -> bool:
     flag(name, value)
     return bool(value)
+
+
+MOST_STOPS, MOST_BREAKERS = 64, 100
+_MOST_BYTES = 1024  # of a text that is looked for in what comes
+
+
+def texts_check(most: int) -> Callable[[str, Any], tuple[str, ...]]:
+    """At most this many texts, none of them long: all are looked for at every token."""
+
+    def check(name: str, value: object) -> tuple[str, ...]:
+        found = (value,) if isinstance(value, str) else value
+        if isinstance(found, (Sequence, Set)):
+            if len(found) > most:
+                raise ArgumentError(f"{name} has {len(found)} texts; it may have {most}")
+            for text in found:
+                if isinstance(text, str) and _n_bytes(text) > _MOST_BYTES:
+                    raise ArgumentError(
+                        f"{name} has a text of {_n_bytes(text)} bytes; each may have {_MOST_BYTES}"
+                    )
+        return texts(name, value)
+
+    return check
+
+
+def _n_bytes(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))
 
 
 def temperature_check(name: str, value: object) -> float:

@@ -10,8 +10,10 @@ from dataclasses import dataclass, fields
 from functools import cache
 
 from akunu._adapter_options import adapter_weights
-from akunu._checks import MAX_UINT32, MAX_UINT64, texts, token_id_list
+from akunu._checks import MAX_UINT32, MAX_UINT64, token_id_list
 from akunu._sampling_declared import (
+    MOST_BREAKERS,
+    MOST_STOPS,
     SAMPLERS,
     Declared,
     biases_check,
@@ -24,6 +26,7 @@ from akunu._sampling_declared import (
     samplers_check,
     speculation_check,
     temperature_check,
+    texts_check,
 )
 from akunu._typos import explains_typos_of_init
 from akunu.errors import ArgumentError
@@ -176,7 +179,7 @@ class SamplingOptions:
     )
     dry_sequence_breakers: tuple[str, ...] = option(
         ("\n", ":", '"', "*"),
-        check=texts,
+        check=texts_check(MOST_BREAKERS),
         help="DRY: no repetition goes beyond one of these.",
         metavar="TEXT",
     )
@@ -205,7 +208,7 @@ class SamplingOptions:
     )
     stop: tuple[str, ...] = option(
         (),
-        check=texts,
+        check=texts_check(MOST_STOPS),
         help="The text ends before the first of these that appears.",
         metavar="TEXT",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 
 class StopFinder:
@@ -65,7 +66,8 @@ class StopFinder:
         return held
 
 
-def _fallbacks(stop: str) -> list[int]:
+@lru_cache(maxsize=256)  # several answers to a request look for the same strings
+def _fallbacks(stop: str) -> Sequence[int]:
     """For each prefix of `stop`: how long its longest proper prefix is that also ends it."""
     fallbacks = [0] * len(stop)
     for end in range(1, len(stop)):

@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, Literal, SupportsIndex, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers.normalizers import Lowercase
 
 from akunu._batches import naming
 from akunu._checks import flag, integer, priority_of, refusal
 from akunu._row_jobs import RowJob
 from akunu._sentence_files import SentenceFiles, read_sentence_files
-from akunu.errors import ArgumentError, ContextOverflowError, UnsupportedModelError
+from akunu.errors import (
+    ArgumentError,
+    ContextOverflowError,
+    ModelFormatError,
+    UnsupportedModelError,
+)
 from akunu.token_ids import token_ids
 
 if TYPE_CHECKING:
@@ -26,6 +32,8 @@ Precision: TypeAlias = Literal["float32", "float16", "int8", "binary"]
 Truncate: TypeAlias = Literal["right", "left"]
 
 POOLINGS: tuple[Pooling, ...] = ("mean", "cls", "last", "max", "none")
+_LOWERCASE = Lowercase()  # of each character alone: str.lower knows what is next to it
+
 PRECISIONS: tuple[Precision, ...] = ("float32", "float16", "int8", "binary")
 
 
@@ -45,6 +53,12 @@ class EmbeddingFacts:
     """What `prompt_name` puts in front of texts, by name."""
     default_prompt: str | None = None
     """The name of the prompt that is put there where the caller names none."""
+    pools_prompt: bool = True
+    """Whether the tokens of a prompt are pooled with those of its text."""
+    lower_case: bool = False
+    """Whether texts are put into lower case first."""
+    dimensions: int | None = None
+    """How many numbers of a vector are kept where the caller does not say; None: all."""
 
     def prompt(self, name: str | None, given: str | None) -> str | None:
         """Return what is put in front of a text; ArgumentError for a name that is not there."""
@@ -98,7 +112,7 @@ def embedding_options(
         raise refusal("truncate", truncate, "True, False, 'right' or 'left'", "")
     side = ("right" if truncate else None) if isinstance(truncate, bool) else truncate
     width = (
-        facts.dim
+        facts.dimensions or facts.dim
         if dimensions is None
         else integer("dimensions", dimensions, 1, facts.dim, "(what the model has), or None")
     )
@@ -131,7 +145,12 @@ def facts_of(native: _core.NativeModel, path: Path) -> EmbeddingFacts | None:
     if said.unknown:
         raise UnsupportedModelError(
             f"{directory / 'modules.json'} asks for {', '.join(said.unknown)}; akunu has "
-            "Transformer, Pooling (cls, mean, max, lasttoken), Dense and Normalize"
+            "Transformer, Pooling (cls, mean, max, lasttoken), Dense and Normalize, in this order"
+        )
+    if said.dimensions is not None and said.dimensions > found["dim"]:
+        raise ModelFormatError(
+            f"{directory / 'config_sentence_transformers.json'}: truncate_dim is "
+            f"{said.dimensions}; vectors have {found['dim']} numbers"
         )
     pooling = said.pooling or found["pooling"]
     return EmbeddingFacts(
@@ -141,6 +160,9 @@ def facts_of(native: _core.NativeModel, path: Path) -> EmbeddingFacts | None:
         most_tokens=min(native.context, said.most_tokens or native.context),
         prompts=said.prompts,
         default_prompt=said.default_prompt,
+        pools_prompt=said.pools_prompt,
+        lower_case=said.lower_case,
+        dimensions=said.dimensions,
     )
 
 
@@ -192,6 +214,32 @@ def fitting_ids(
     if not ids:
         raise ArgumentError("there are no tokens to embed")
     return np.array(ids, np.uint32)
+
+
+def pooled(rows: NDArray[np.float32], pooling: Pooling) -> NDArray[np.float32]:
+    """Return one vector of the rows of a text, float32 [dim], where the engine pools others.
+
+    >>> pooled(np.array([[1, 5], [2, 3]], np.float32), "mean")
+    array([1.5, 4. ], dtype=float32)
+    """
+    vector: NDArray[np.float32]
+    if pooling == "mean":
+        vector = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
+    elif pooling == "max":
+        vector = rows.max(axis=0)
+    else:
+        vector = rows[0 if pooling == "cls" else -1]
+    return vector
+
+
+def _prompt_rows(tokenizer: Tokenizer, prompt: str) -> int:
+    """Return how many tokens a prompt has, counted as sentence-transformers does.
+
+    That is with what the tokenizer puts around a text, but for one token at its end.
+    """
+    ids = tokenizer.encode(prompt)
+    inner = tokenizer.encode(prompt, add_special=False)
+    return len(ids) - (len(ids) > len(inner) and ids[-1:] != inner[-1:])
 
 
 def finished(vector: NDArray[np.float32], options: EmbeddingOptions) -> NDArray[np.float32]:
@@ -247,22 +295,27 @@ class EmbeddingJob(RowJob[NDArray[np.uint32]]):
         options: EmbeddingOptions,
         *,
         prompt: str | None,
+        facts: EmbeddingFacts,
         vocab_size: int,
-        most: int,
         progress: Callable[[int, int], None] | None,
+        name: Callable[[int], str],
     ) -> None:
-        """Begin nothing yet."""
+        """Begin nothing yet. `name`: what errors call the text of an index."""
         super().__init__(batch_rows=options.batch_rows)
         self._native = native
         self._tokenizer = tokenizer
         self._texts = texts
         self._options = options
         self._prompt = prompt
+        self._facts = facts
         self._vocab_size = vocab_size
-        self._most = most
         self._progress = progress
+        self._name = name
         self._n_done = 0
         self._is_pooled = options.pooling != "none"
+        self._n_left_out = 0  # first rows of each text, which are not pooled
+        if prompt and self._is_pooled and not facts.pools_prompt:
+            self._n_left_out = _prompt_rows(tokenizer, self._spelled(prompt))
         n_vectors = len(texts) if self._is_pooled else 0
         self._vectors = np.empty((n_vectors, options.dimensions), np.float32)
         self._of_tokens: list[NDArray[np.generic]] = []
@@ -277,14 +330,25 @@ class EmbeddingJob(RowJob[NDArray[np.uint32]]):
     def prepared(self) -> Iterator[NDArray[np.uint32]]:
         """Yield the ids of each text; an error names it."""
         for index, text in enumerate(self._texts):
-            with naming(f"texts[{index}]"):
-                if self._prompt is not None:
+            with naming(self._name(index)):
+                if self._prompt:
                     if not isinstance(text, str):
                         raise ArgumentError("a prompt is for texts, not for token ids")
                     text = self._prompt + text
-                yield fitting_ids(
-                    self._tokenizer, text, self._vocab_size, self._most, self._options.truncate
-                )
+                if isinstance(text, str):
+                    text = self._spelled(text)
+                most, side = self._facts.most_tokens, self._options.truncate
+                ids = fitting_ids(self._tokenizer, text, self._vocab_size, most, side)
+                if len(ids) <= self._n_left_out:
+                    raise ArgumentError(
+                        f"the prompt has {self._n_left_out} tokens, which this model does not "
+                        "pool, and nothing of the text is left behind it"
+                    )
+                yield ids
+
+    def _spelled(self, text: str) -> str:
+        """Return the text as the model reads it."""
+        return _LOWERCASE.normalize_str(text) if self._facts.lower_case else text
 
     def n_rows_of(self, text: NDArray[np.uint32]) -> int:
         """Return how many tokens it has."""
@@ -293,12 +357,16 @@ class EmbeddingJob(RowJob[NDArray[np.uint32]]):
     def begin(self, text: NDArray[np.uint32]) -> _core.PendingLogits:
         """Have the engine begin a text."""
         options = self._options
-        return self._native.start_encode(text, pooling=options.pooling, priority=options.priority)
+        pooling = "none" if self._n_left_out else options.pooling
+        return self._native.start_encode(text, pooling=pooling, priority=options.priority)
 
     def take(self, rows: NDArray[np.float32]) -> None:
         """Keep what came out for the next text."""
         if self._is_pooled:
-            self._vectors[self._n_done] = finished(rows[0], self._options)
+            row = rows[0]
+            if self._n_left_out:
+                row = pooled(rows[self._n_left_out :], self._options.pooling)
+            self._vectors[self._n_done] = finished(row, self._options)
         else:
             vectors = np.stack([finished(row, self._options) for row in rows])
             self._of_tokens.append(in_precision(vectors, self._options.precision))

@@ -250,10 +250,15 @@ def test_props_describe_the_model(client: httpx.Client) -> None:
 def test_what_others_would_have_to_wait_for_is_refused(client: httpx.Client) -> None:
     many = [str(n) for n in range(1001)]
     for body, message in (
-        ({"stop": many}, "stop has 1001 entries; it may have 1000"),
+        ({"stop": many}, "stop has 1001 texts; it may have 64"),
         (
             {"dry_sequence_breakers": many[:101]},
-            "dry_sequence_breakers has 101 entries; it may have 100",
+            "dry_sequence_breakers has 101 texts; it may have 100",
+        ),
+        ({"stop": ["a", "b" * 200_000]}, "stop has a text of 200000 bytes; each may have 1024"),
+        (
+            {"dry_sequence_breakers": ["é" * 513]},
+            "dry_sequence_breakers has a text of 1026 bytes; each may have 1024",
         ),
         (
             {"logit_bias": [["a" * 10_001, 1]]},

@@ -428,6 +428,9 @@ def _pooling(directory: Path, notes: list[str]) -> int:
     said = {
         "Normalize of modules.json": files.normalize,
         "max_seq_length of sentence_bert_config.json": files.most_tokens,
+        "do_lower_case of sentence_bert_config.json": files.lower_case,
+        "include_prompt of Pooling": not files.pools_prompt,
+        "truncate_dim of config_sentence_transformers.json": files.dimensions,
         "prompts of config_sentence_transformers.json": any(files.prompts.values()),
     }
     lost = [what for what, value in said.items() if value]

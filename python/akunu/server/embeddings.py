@@ -7,13 +7,12 @@ import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from akunu._batches import naming
-from akunu.embedding import Truncate, fitting_ids, no_embedding
+from akunu.embedding import EmbeddingJob
 from akunu.model import Model
 from akunu.server.common_fields import integer_in, model_name
 from akunu.server.errors import api_error, invalid
@@ -119,21 +118,31 @@ async def embedded(
     `field`: the request's, in which the texts are.
     """
     try:
+        job = model._embedding_job(
+            texts,
+            (None, None),
+            None,
+            (lambda index: f"input[{index}]") if field == "input" else (lambda _: field),
+            pooling=None,
+            normalize=normalize,
+            dimensions=dimensions,
+            truncate=truncate,
+            precision="float32",
+            batch_rows=None,
+            priority=0,
+        )
         loop = asyncio.get_running_loop()
-        ids = await loop.run_in_executor(None, partial(_ids, model, texts, truncate, field))
-        vectors = await model.embed_async(ids, dimensions=dimensions, normalize=normalize)
+        ids = await loop.run_in_executor(None, partial(_prepared, model, job, texts, field))
+        await job.work_async(model._done, ids)
     except Exception as error:
         raise api_error(error, names={"dimensions": "dimensions"}, prompt=field) from error
-    return Embedded(vectors, sum(map(len, ids)))
+    return Embedded(cast("NDArray[np.float32]", job.result), job.n_tokens)
 
 
-def _ids(
-    model: Model, texts: Sequence[str | list[int]], truncate: bool, field: str
-) -> list[list[int]]:
-    facts, vocab_size = model.embedding, model.config.vocab_size
-    if facts is None:
-        raise no_embedding(model.config.architecture)
-    found = []
+def _prepared(
+    model: Model, job: EmbeddingJob, texts: Sequence[str | list[int]], field: str
+) -> list[NDArray[np.uint32]]:
+    vocab_size = model.config.vocab_size
     for index, text in enumerate(texts):
         ids = [] if isinstance(text, str) else text
         if bad := next((each for each in ids if not 0 <= each < vocab_size), None):
@@ -143,11 +152,7 @@ def _ids(
                 "Ids of another model's tokenizer mean nothing here: send texts (LangChain's "
                 "OpenAIEmbeddings does with check_embedding_ctx_length=False)",
             )
-        side: Truncate | None = "right" if truncate else None
-        with naming(f"{field}[{index}]" if field == "input" else field):
-            fitting = fitting_ids(model.tokenizer, text, vocab_size, facts.most_tokens, side)
-            found.append(fitting.tolist())
-    return found
+    return list(job.prepared())
 
 
 def _is_id(value: Any) -> bool:

@@ -20,10 +20,6 @@ _OTHER_NAMES: Final = {
 }
 _SAMPLERS: Final = {"typ_p": "typical_p"}
 _SEEDS: Final = 2**64
-MOST_STOPS: Final = 1000
-"""Texts that may end a reply; OpenAI takes 4."""
-MOST_BREAKERS: Final = 100
-"""Texts that end a repetition; each takes milliseconds to find among the tokens."""
 
 
 def _seed(name: str, value: Any) -> Mapping[str, Any]:
@@ -59,20 +55,8 @@ def _priority(name: str, value: Any) -> Mapping[str, Any]:
 
 
 def stop_strings(name: str, value: Any) -> Mapping[str, Any]:
-    """Read texts that end the reply; ApiError for more than a server looks for."""
-    check_count(name, value, MOST_STOPS)
+    """Read texts that end the reply."""
     return {"stop": value} if value != [] else {}
-
-
-def _breakers(name: str, value: Any) -> Mapping[str, Any]:
-    check_count(name, value, MOST_BREAKERS)
-    return {"dry_sequence_breakers": value}
-
-
-def check_count(name: str, value: Any, most: int) -> None:
-    """Raise ApiError for a list that has more than `most`: each takes time, and others wait."""
-    if isinstance(value, (list, dict)) and len(value) > most:
-        raise invalid(name, f"{name} has {len(value)} entries; it may have {most}")
 
 
 _READERS: Final[Mapping[str, Reader]] = {
@@ -80,7 +64,6 @@ _READERS: Final[Mapping[str, Reader]] = {
     "logit_bias": _biases,
     "samplers": _samplers,
     "stop": stop_strings,
-    "dry_sequence_breakers": _breakers,
 }
 _LIST: Final = {"type": ["array", "string", "null"], "items": {"type": "string"}}
 _SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
