@@ -173,6 +173,22 @@ def test_a_tool_can_be_named(client: httpx.Client, choice: dict[str, Any]) -> No
     assert reply["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "spell"
 
 
+def test_null_in_the_schema_of_a_tool_is_absent(client: httpx.Client) -> None:
+    """Clients in Go write one for every list and map that is empty."""
+    schema = {"type": "object", "properties": {"a": {"type": "integer", "enum": None}}}
+    add = {"name": "add", "parameters": {**schema, "required": None, "$defs": None}}
+    now = {"name": "now", "parameters": {"type": "object", "properties": None, "required": None}}
+    tools = [{"type": "function", "function": each} for each in (add, now)]
+    reply = ask(client, tools=tools, tool_choice={"type": "function", "function": {"name": "now"}})
+    call = reply["choices"][0]["message"]["tool_calls"][0]["function"]
+    assert (call["name"], json.loads(call["arguments"])) == ("now", {})
+    body = {"model": "ember", "messages": SUM, "tools": tools, "stream": False}
+    assert client.post("/api/chat", json=body).status_code == 200
+    tools = [{"name": each["name"], "input_schema": each["parameters"]} for each in (add, now)]
+    body = {"model": "ember", "messages": SUM, "tools": tools, "max_tokens": 3}
+    assert client.post("/v1/messages", json=body).status_code == 200
+
+
 def test_without_a_need_there_is_no_call(client: httpx.Client) -> None:
     choice = ask(client, tools=[ADD], tool_choice="none")["choices"][0]
     assert choice["finish_reason"] == "stop"

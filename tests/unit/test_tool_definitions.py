@@ -214,3 +214,25 @@ def test_arguments_of_a_call_are_an_object(kind: Any) -> None:
         checked_tools([{"name": "f", "parameters": {"type": kind}}])
     for fine in ("object", ["object", "null"]):
         assert checked_tools([{"name": "f", "parameters": {"type": fine}}])
+
+
+def test_null_in_a_tool_is_absent() -> None:
+    given: dict[str, Any] = {
+        "type": "object",
+        "required": None,
+        "properties": {"a": {"type": "string", "enum": None, "default": None}, "b": None},
+        "$defs": None,
+    }
+    tool = {"name": "look", "description": None, "strict": None, "parameters": given}
+    (definition,) = checked_tools([{"type": "function", "function": tool}]).definitions
+    assert definition["function"] == {
+        "name": "look",
+        "description": "",
+        "parameters": {
+            "type": "object",
+            "properties": {"a": {"type": "string", "default": None}},
+        },
+    }
+    nothing = {"type": "object", "properties": None}
+    tools = checked_tools([{"name": "now", "parameters": nothing}])
+    assert tools.definitions[0]["function"]["parameters"] == {"type": "object", "properties": {}}

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from akunu.errors import ArgumentError
+from akunu.grammar.schema_source import without_nulls
 from akunu.messages import plain
 
 Tool = Mapping[str, Any] | Callable[..., Any]
@@ -113,8 +114,10 @@ def _checked(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
             f"{where}: {given[0]!r} of {name!r} must be a JSON schema, a dict, "
             f"got {type(parameters).__name__}"
         )
-    if not parameters:
-        parameters = {"type": "object", "properties": {}}
+    has_none = not parameters or parameters.get("properties", {}) is None
+    parameters = without_nulls(dict(parameters))
+    if has_none:
+        parameters = {"type": "object", **parameters, "properties": {}}
     kind = parameters.get("type", "object")
     if isinstance(kind, (str, list, tuple)) and "object" not in (
         [kind] if isinstance(kind, str) else kind
@@ -124,8 +127,12 @@ def _checked(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
             "the arguments of a call are an object"
         )
     left_out = (*_SCHEMA_KEYS, "type", "cache_control")  # the last one says nothing of a tool
-    found = {key: value for key, value in function.items() if key not in left_out}
-    found = {**found, "parameters": dict(parameters)}
+    found = {
+        key: value
+        for key, value in function.items()
+        if key not in left_out and value is not None
+    }
+    found = {**found, "parameters": parameters}
     found.setdefault("description", "")  # templates ask for it
     return {"type": "function", "function": found}
 
