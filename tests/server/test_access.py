@@ -168,13 +168,30 @@ def test_another_origin_has_no_access_unless_it_is_named(serving: Serving) -> No
         assert post(client, **evil).status_code == 403
 
 
+def test_an_origin_that_is_named_may_use_a_private_network(serving: Serving) -> None:
+    asked = {
+        "origin": "https://good.example",
+        "access-control-request-method": "POST",
+        "access-control-request-private-network": "true",
+    }
+    with serving(cors_origins=["https://good.example"]) as client:
+        answer = client.options("/v1/chat/completions", headers=asked)
+        assert answer.status_code == 200
+        assert answer.headers["access-control-allow-private-network"] == "true"
+        evil = {**asked, "origin": "https://evil.example"}
+        assert client.options("/v1/chat/completions", headers=evil).status_code == 400
+    with serving(cors_origins=["*"]) as client:
+        answer = client.options("/v1/chat/completions", headers=asked)
+        assert "access-control-allow-private-network" not in answer.headers
+
+
 def test_a_name_that_somebody_pointed_at_this_machine_is_refused(serving: Serving) -> None:
     with serving() as client:
-        for host in ("evil.example", "127.0.0.1.evil.example"):
+        for host in ("evil.example", "127.0.0.1.evil.example", "a.localhost", "0.0.0.0", "[::]:5"):
             answer = post(client, host=host)
             assert answer.status_code == 403
             assert answer.json()["error"]["code"] == "host_not_allowed"
-        for host in ("localhost", "localhost:80", "127.0.0.1", "[::1]:5", "a.localhost"):
+        for host in ("localhost", "localhost:80", "127.0.0.1", "[::1]:5", "host.docker.internal"):
             assert post(client, host=host).status_code == 200
     with serving(api_keys=["a"]) as client:
         assert post(client, host="evil.example", authorization="Bearer a").status_code == 200

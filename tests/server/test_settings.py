@@ -130,6 +130,9 @@ def test_a_file_of_keys_has_some(tmp_path: Path) -> None:
     path.write_text("# none yet\n")
     with pytest.raises(ArgumentError, match="has no key"):
         Keys.of(ServerSettings(api_key_file=path))
+    path.write_bytes(b"\xef\xbb\xbfsecret\n")  # as Windows' Notepad writes it
+    keys = Keys.of(ServerSettings(api_key_file=path))
+    assert keys.owner({b"authorization": b"Bearer secret"}) is not None
 
 
 def test_the_page_names_every_setting() -> None:

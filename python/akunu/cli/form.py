@@ -14,6 +14,7 @@ from akunu.cli.wording import shortened
 from akunu.completion import Completion
 from akunu.errors import ArgumentError
 from akunu.structure import Structure, structure_of
+from akunu.text_files import read_text
 
 FORMS: Final = ("schema", "json_object", "regex", "choice", "grammar")
 """Their names, of which a text has one."""
@@ -134,7 +135,7 @@ def _read(name: str, value: str, called: str) -> str:
     try:
         if is_text and not path.exists():
             return value
-        return path.read_text(encoding="utf-8")
+        return read_text(path)
     except (OSError, UnicodeDecodeError, ValueError) as error:
         if is_text:  # a name that is too long, for example
             return value

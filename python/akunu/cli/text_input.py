@@ -27,7 +27,7 @@ def as_unicode(text: str, what: str) -> str:
 def decoded(data: bytes, what: str) -> str:
     """Return UTF-8 bytes as text, without a byte order mark; raises UsageError."""
     try:
-        return data.removeprefix(b"\xef\xbb\xbf").decode()
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise console.UsageError(f"{what} is not UTF-8 text at byte {error.start}") from None
 

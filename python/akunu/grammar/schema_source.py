@@ -10,7 +10,6 @@ from typing import Any, Final, is_typeddict
 from akunu.errors import ArgumentError
 from akunu.grammar.errors import SchemaError
 
-
 # Keywords whose values are no schemas, and those that have a schema for each name.
 _VALUES: Final = ("const", "enum", "default", "examples", "example")
 _MAPS: Final = (

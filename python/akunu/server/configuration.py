@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from akunu.errors import ArgumentError
 from akunu.server.settings import Declared, ServerSettings, declared_settings
+from akunu.text_files import read_text
 
 TABLES: Final = ("serve", "ray")
 FILE_NAME: Final = "akunu.toml"
@@ -81,7 +82,7 @@ def _table(path: Path, name: str) -> dict[str, Any]:
     else:
         import tomli as tomllib
     try:
-        read = tomllib.loads(path.read_text(encoding="utf-8"))
+        read = tomllib.loads(read_text(path))
     except OSError as error:
         raise ArgumentError(f"{path}: {error.strerror}") from None
     except ValueError as error:  # of TOML and of UTF-8

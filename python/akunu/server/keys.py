@@ -12,6 +12,7 @@ from pathlib import Path
 
 from akunu.errors import ArgumentError
 from akunu.server.settings import ServerSettings
+from akunu.text_files import read_text
 
 _HEADERS = (b"x-api-key", b"api-key")
 
@@ -66,7 +67,7 @@ def _given(headers: Mapping[bytes, bytes]) -> bytes | None:
 
 def _keys_of(path: Path) -> list[str]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_text(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ArgumentError(f"api_key_file {path}: {why}") from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
+from inspect import signature
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,13 +17,21 @@ from akunu.server.errors import ApiError
 from akunu.server.fields import IGNORED_HEADER
 from akunu.server.settings import ServerSettings
 
-# No public DNS server answers for these names, so DNS rebinding cannot use them.
-_PRIVATE_NAMES = ("localhost", ".localhost", ".internal")
+# No public DNS server answers for these names, so DNS rebinding cannot use them. (Names below
+# localhost are other programs, and 0.0.0.0 is how a page from elsewhere reaches this machine.)
+_LOCALHOST, _INTERNAL = "localhost", ".internal"
 
 
 def cors_options(settings: ServerSettings) -> dict[str, Any]:
     """Return the arguments of CORSMiddleware that let in pages of `cors_origins`."""
+    from starlette.middleware.cors import CORSMiddleware
+
+    private = {}
+    if "allow_private_network" in signature(CORSMiddleware).parameters:  # older ones lack it
+        # Chrome asks for it where a page from elsewhere uses a server of this machine or network.
+        private["allow_private_network"] = "*" not in settings.cors_origins
     return {
+        **private,
         "allow_origins": settings.cors_origins,
         "allow_methods": ["GET", "POST"],
         "allow_headers": ["*"],
@@ -56,15 +65,14 @@ def _is_allowed_host(host: str, settings: ServerSettings) -> bool:
         name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
     except ValueError:
         return False
-    if name in (settings.host, *settings.allowed_hosts) or name.endswith(_PRIVATE_NAMES[1:]):
+    if name in (_LOCALHOST, settings.host, *settings.allowed_hosts) or name.endswith(_INTERNAL):
         return True
-    if name == _PRIVATE_NAMES[0] or settings.unix_socket is not None:
+    if settings.unix_socket is not None:
         return True
     try:
-        ipaddress.ip_address(name)
+        return not ipaddress.ip_address(name).is_unspecified
     except ValueError:
         return False
-    return True
 
 
 def _is_allowed_origin(origin: str, host: str, settings: ServerSettings) -> bool:

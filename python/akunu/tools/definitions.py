@@ -128,9 +128,7 @@ def _checked(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
         )
     left_out = (*_SCHEMA_KEYS, "type", "cache_control")  # the last one says nothing of a tool
     found = {
-        key: value
-        for key, value in function.items()
-        if key not in left_out and value is not None
+        key: value for key, value in function.items() if key not in left_out and value is not None
     }
     found = {**found, "parameters": parameters}
     found.setdefault("description", "")  # templates ask for it
