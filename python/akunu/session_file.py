@@ -26,6 +26,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from akunu._files import open_regular
 from akunu.errors import SessionFileError
 
 MAGIC: Final = b"AKUNUSES"
@@ -74,7 +75,7 @@ def write_session(
 def read_session(path: Path) -> SavedSession:
     """Read a file and check that it is whole; SessionFileError says what is wrong with it."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size < _PREFIX:
                 raise SessionFileError(f"{path} is no saved session: it has {size} bytes")

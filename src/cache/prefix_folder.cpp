@@ -126,6 +126,24 @@ bool read_head(const File& file, Head& head, std::vector<uint32_t>& words) {
          sum_of_head(head, words) == head.head_sum;
 }
 
+// Opening a pipe without O_NONBLOCK would wait for somebody who writes into it.
+constexpr int kReading = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+
+// What the system says of a file that was opened for reading; nothing where it is no regular file.
+std::optional<struct stat> examine(const File& file, const std::filesystem::path& path,
+                                   std::string& problem) {
+  struct stat found = {};
+  if (!file || fstat(file.get(), &found) != 0) {
+    if (errno != ENOENT) problem = path.string() + " cannot be read: " + reason();
+    return std::nullopt;
+  }
+  if (!S_ISREG(found.st_mode)) {
+    problem = path.string() + " is no regular file: remove it";
+    return std::nullopt;
+  }
+  return found;
+}
+
 }  // namespace
 
 uint64_t file_bytes(const PrefixRun& run, uint64_t n_page_bytes) {
@@ -169,12 +187,9 @@ std::vector<RunName> PrefixFolder::names() const {
 
 std::optional<StoredRun> PrefixFolder::look(const RunName& name, std::string& problem) const {
   const std::filesystem::path path = file_of(name);
-  const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat found = {};
-  if (!file || fstat(file.get(), &found) != 0) {
-    if (errno != ENOENT) problem = path.string() + " cannot be read: " + reason();
-    return std::nullopt;
-  }
+  const File file(open(path.c_str(), kReading));
+  const std::optional<struct stat> found = examine(file, path, problem);
+  if (!found) return std::nullopt;
   Head head;
   StoredRun stored;
   stored.name = name;
@@ -186,8 +201,8 @@ std::optional<StoredRun> PrefixFolder::look(const RunName& name, std::string& pr
   stored.run.n_key = head.n_key;
   stored.run.groups = head.groups;
   stored.run.is_state = head.is_state == 1;
-  stored.n_bytes = static_cast<uint64_t>(found.st_size);
-  stored.last_use = static_cast<uint64_t>(found.st_mtime) * 1'000'000'000;
+  stored.n_bytes = static_cast<uint64_t>(found->st_size);
+  stored.last_use = static_cast<uint64_t>(found->st_mtime) * 1'000'000'000;
   if (stored.n_bytes != file_bytes(stored.run, head.n_page_bytes) || name_of(stored.run) != name) {
     problem = path.string() + " is damaged: it has " + std::to_string(stored.n_bytes) +
               " bytes, or another run than its name says";
@@ -200,11 +215,8 @@ std::optional<std::vector<std::byte>> PrefixFolder::read(const RunName& name, co
                                                          uint64_t n_page_bytes,
                                                          std::string& problem) const {
   const std::filesystem::path path = file_of(name);
-  const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) {
-    if (errno != ENOENT) problem = path.string() + " cannot be read: " + reason();
-    return std::nullopt;
-  }
+  const File file(open(path.c_str(), kReading));
+  if (!examine(file, path, problem)) return std::nullopt;
   Head head;
   std::vector<uint32_t> words;
   std::vector<std::byte> pages(n_page_bytes);

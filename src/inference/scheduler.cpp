@@ -337,14 +337,28 @@ void Scheduler::let_in() {
   drop_cancelled();
   if (std::exchange(room_changed_, false))
     queue_.offer([&](const std::shared_ptr<Task>& task) { return admit(task); });
-  for (const Active& active : active_)
-    if (const auto& window = active.task->rows().window; window && cache_.is_to_fill(window->id))
-      encode_window(model_, cache_, *window, active.sequence);
-  for (const Active& active : active_)
-    for (const auto& [first, image] : active.task->rows().images)
-      if (image->vectors.empty() &&
-          model_.sequences()[active.sequence].n_done < first + model_.arch().images->n_tokens())
-        read_image(model_, *image);
+  encode_inputs();
+}
+
+// An encoder's pass that fails ends the text that it is for, and no other.
+void Scheduler::encode_inputs() {
+  const size_t failed = std::erase_if(active_, [&](const Active& active) {
+    try {
+      const TaskRows& rows = active.task->rows();
+      if (rows.window && cache_.is_to_fill(rows.window->id))
+        encode_window(model_, cache_, *rows.window, active.sequence);
+      for (const auto& [first, image] : rows.images)
+        if (image->vectors.empty() &&
+            model_.sequences()[active.sequence].n_done < first + model_.arch().images->n_tokens())
+          read_image(model_, *image);
+      return false;
+    } catch (...) {
+      active.task->fail(std::current_exception());
+      cache_.discard(active.sequence);
+      return true;
+    }
+  });
+  if (failed > 0) recompose_ = room_changed_ = true;
 }
 
 void Scheduler::fail_everything(const std::exception_ptr& error) {

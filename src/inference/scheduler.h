@@ -131,8 +131,9 @@ class Scheduler {
   std::chrono::milliseconds patience() const;  // how long to wait for somebody
   bool is_reading() const;
   void begin_reading();
-  void publish();  // what the engine is busy with
-  void let_in();   // and out: who was cut or cancelled
+  void publish();        // what the engine is busy with
+  void let_in();         // and out: who was cut or cancelled
+  void encode_inputs();  // images and windows of speech, of texts that need them now
   void apply(const std::vector<Cut>& cuts);
   void drop_cancelled();
   void end(const Active& active, uint32_t n_kept);

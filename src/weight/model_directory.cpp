@@ -84,7 +84,7 @@ std::map<std::string, std::string> read_index(const std::string& index_path) {
 }  // namespace
 
 bool ModelDirectory::is_one(const std::string& path) {
-  return is_regular(path_in(path, kConfigName)) || is_regular(path_in(path, kIndexName)) ||
+  return fs::exists(path_in(path, kConfigName)) || is_regular(path_in(path, kIndexName)) ||
          !safetensors_in(path).empty();
 }
 
@@ -95,7 +95,7 @@ ModelDirectory ModelDirectory::open(const std::string& path) {
   if (result.path_.empty()) result.path_ = ".";
   const std::string config_path = path_in(result.path_, kConfigName),
                     index_path = path_in(result.path_, kIndexName);
-  if (!is_regular(config_path)) {
+  if (!fs::exists(config_path)) {  // what is there and no regular file is refused where it is read
     if (!is_directory)
       throw ModelFormatError(shown_path(path) +
                              ": there is no config.json beside it; without one, " +

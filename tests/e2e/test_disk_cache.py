@@ -164,6 +164,19 @@ def test_a_damaged_file_is_a_note_and_a_miss(tmp_path: Path, expected: Mapping[s
         assert (found, found.cached_tokens) == (expected["text"], 0)
 
 
+def test_a_pipe_in_the_folder_is_a_note_and_nobody_waits_for_it(
+    tmp_path: Path, expected: Mapping[str, Any]
+) -> None:
+    with loaded(tmp_path) as model:
+        model.generate(PROMPT, **OPTIONS)
+    (first, *_) = runs(tmp_path)
+    first.unlink()
+    os.mkfifo(first)
+    with loaded(tmp_path) as model:
+        assert any(f"{first.name} is no regular file: remove it" in note for note in model.notes)
+        assert model.generate(PROMPT, **OPTIONS) == expected["text"]
+
+
 def test_a_file_that_is_damaged_later_is_a_miss(
     tmp_path: Path, expected: Mapping[str, Any]
 ) -> None:

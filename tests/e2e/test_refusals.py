@@ -21,6 +21,7 @@ import akunu
 from akunu import AkunuError, ArgumentError, MisuseError, Tokenizer
 from akunu.chat import ChatTemplate, encode_chat
 from akunu.conversation import Conversation
+from akunu.making.importance import ImportanceMatrix
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 
@@ -43,8 +44,17 @@ def test_a_pipe_is_no_model_and_nobody_waits_for_it(
         os.mkfifo(tmp_path / name)
     with pytest.raises(ArgumentError, match=r"pipe.*regular file"):
         read(tmp_path / "pipe")
-    with pytest.raises(AkunuError, match="json"):
+    with pytest.raises(AkunuError, match=r"config\.json: is a pipe; a regular file is needed"):
         read(tmp_path)
+
+
+def test_a_pipe_is_no_session_and_no_importance_matrix(ember: akunu.Model, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(AkunuError, match="pipe cannot be read: it is no regular file"):
+        ember.load_session(pipe)
+    with pytest.raises(ArgumentError, match="pipe: it is no regular file"):
+        ImportanceMatrix.read(pipe)
 
 
 READERS: list[Callable[..., Any]] = [akunu.load, Tokenizer.from_gguf]

@@ -13,10 +13,10 @@ import numpy as np
 
 from akunu import _core
 from akunu._batches import Prepared, generate_all
+from akunu._files import read_text
 from akunu._reply_decoder import ReplyDecoder
 from akunu.cli.bench_run import begin_text
 from akunu.model import Model
-from akunu.text_files import read_text
 
 # Tokens of a prompt: a question, a page, a chapter.
 LENGTHS = {"short": 32, "medium": 256, "long": 2048}

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from akunu._files import read_text
 from akunu.cli import console
 from akunu.cli.wording import shortened
 from akunu.completion import Completion
 from akunu.errors import ArgumentError
 from akunu.structure import Structure, structure_of
-from akunu.text_files import read_text
 
 FORMS: Final = ("schema", "json_object", "regex", "choice", "grammar")
 """Their names, of which a text has one."""

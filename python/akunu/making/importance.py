@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
+from akunu._files import open_regular
 from akunu.errors import ArgumentError, ModelFormatError
 from akunu.making.gguf_writer import GgufLayout, TensorPlan, Value
 from akunu.making.whole_file import written_whole
@@ -95,7 +96,7 @@ class ImportanceMatrix:
         Raises ArgumentError where it cannot be read, ModelFormatError where it contradicts itself.
         """
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 is_gguf = file.read(4) == b"GGUF"
             return _of_gguf(path) if is_gguf else _of_dat(path.read_bytes(), path)
         except OSError as error:

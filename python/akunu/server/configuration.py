@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from akunu._files import read_text
 from akunu.errors import ArgumentError
 from akunu.server.settings import Declared, ServerSettings, declared_settings
-from akunu.text_files import read_text
 
 TABLES: Final = ("serve", "ray")
 FILE_NAME: Final = "akunu.toml"

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from akunu._files import check_regular
 from akunu.errors import AkunuError
 
 Record = Mapping[str, Any]
@@ -35,7 +36,9 @@ class JournalFile:
         self._end = 0
         try:
             self._number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            check_regular(self._number, path)
         except OSError as error:
+            self.close()
             raise AkunuError(f"{path} cannot be written: {error.strerror or error}") from None
 
     def read(self) -> list[Record]:

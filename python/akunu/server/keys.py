@@ -10,9 +10,9 @@ import hmac
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from akunu._files import read_text
 from akunu.errors import ArgumentError
 from akunu.server.settings import ServerSettings
-from akunu.text_files import read_text
 
 _HEADERS = (b"x-api-key", b"api-key")
 

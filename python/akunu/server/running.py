@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from akunu._files import open_regular
 from akunu._state_folder import state_path
 from akunu.errors import AkunuError
 
@@ -81,7 +82,7 @@ def running_servers(folder: Path | None) -> list[RunningServer]:
     """Return those that live, the oldest first; files of others are taken away."""
     found = []
     for path in sorted(folder.glob("*.json")) if folder is not None else ():
-        with suppress(OSError, ValueError, TypeError), path.open("rb") as file:
+        with suppress(OSError, ValueError, TypeError), open_regular(path) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -96,7 +97,7 @@ def stop_server(server: RunningServer, folder: Path) -> None:
     """Ask a server to end, and wait until it has; AkunuError where that is not allowed."""
     path = folder / f"{server.pid}.json"
     try:
-        file = path.open("rb")
+        file = open_regular(path)
     except FileNotFoundError:  # it has ended meanwhile
         return
     with file:
