@@ -74,8 +74,12 @@ Chunks chunks_of(std::span<const std::byte> bytes, const std::string& name) {
     const std::span<const std::byte> rest = bytes.subspan(at + 8);
     if (kind == "data") {
       if (!form) throw ModelFormatError(name + " has samples before it says how they lie");
-      // What programs write that do not know how much will follow.
-      if (size == 0 || size == UINT32_MAX) return {*form, rest};
+      // Programs that do not know how much will follow write 0, or some 2 GiB and more.
+      constexpr uint64_t kUnknown = 0x7fff0000;
+      if (size == 0 || (size >= kUnknown && size > rest.size())) return {*form, rest};
+      // A part of the last sample may be missing: it is left out.
+      const uint64_t frame = uint64_t{form->channels} * form->bytes_per_sample;
+      if (size > rest.size() && size - rest.size() < frame) return {*form, rest};
       if (size > rest.size())
         throw ModelFormatError(name + " is cut off: it has " + std::to_string(rest.size()) +
                                " of the " + std::to_string(size) + " bytes of its samples");

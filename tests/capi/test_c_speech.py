@@ -222,6 +222,19 @@ def test_wav_files_are_read(
     assert_same(found, by_python(known, load_audio(path)).segments)
 
 
+@pytest.mark.parametrize("size", [0, 0x7FFF_F000, 0xFFFF_FFDB])
+def test_a_size_that_a_program_did_not_know_is_the_rest_of_the_file(
+    library: Library, model: Handle, known: SpeechModel, tmp_path: Path, size: int
+) -> None:
+    data = bytearray(wav(noise(3, 7)))
+    place = data.index(b"data") + 4
+    data[place : place + 4] = size.to_bytes(4, "little")
+    path = tmp_path / "speech.wav"
+    path.write_bytes(data)
+    expected = by_python(known, load_audio(wav(noise(3, 7)))).segments
+    assert_same(of_file(library, model, path), expected)
+
+
 def test_three_bytes_are_a_sample(
     library: Library, model: Handle, known: SpeechModel, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from akunu.errors import AudioError
 
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
-_UNKNOWN_SIZES = (0, 0xFFFFFFFF)  # what programs write that do not know how much will follow
+_UNKNOWN_SIZE = 0x7FFF0000  # or more, or 0: programs write it that do not know what will follow
 _FRAMES_AT_ONCE = 1 << 18
 
 
@@ -45,7 +46,7 @@ def read_format(file: BinaryIO, name: str) -> tuple[WavFormat, int | None]:
         if kind == b"data":
             if found is None:
                 raise AudioError(f"{name} has samples before it says how they lie")
-            return found, None if size in _UNKNOWN_SIZES else size
+            return found, None if size == 0 or size >= _UNKNOWN_SIZE else size
         if kind == b"fmt ":
             found = _format_of(file.read(size), name)
             file.seek(size % 2, 1)
@@ -67,7 +68,10 @@ def _format_of(chunk: bytes, name: str) -> WavFormat:
 def read_wav(
     file: BinaryIO, form: WavFormat, size: int | None, name: str
 ) -> Iterator[NDArray[np.float32]]:
-    """Yield the samples as float32 [n, channels]; AudioError where the file is cut off."""
+    """Yield the samples as float32 [n, channels]; AudioError where the file is cut off.
+
+    Where only a part of the last sample is missing, that is a warning.
+    """
     frame = form.channels * form.bytes_per_sample
     left = size
     while left is None or left > 0:
@@ -75,11 +79,13 @@ def read_wav(
         data = file.read(wanted if left is None else min(wanted, left))
         if left is not None and len(data) < min(wanted, left):
             assert size is not None
-            missing = (left - len(data)) / frame / form.rate
-            raise AudioError(
-                f"{name} is cut off: {missing:.2f} of its {size / frame / form.rate:.2f} seconds "
-                "are missing"
-            )
+            missing = left - len(data)
+            if missing >= frame:
+                raise AudioError(
+                    f"{name} is cut off: {missing / frame / form.rate:.2f} of its "
+                    f"{size / frame / form.rate:.2f} seconds are missing"
+                )
+            warnings.warn(f"{name}: the last sample is not whole and is left out", stacklevel=2)
         whole = len(data) - len(data) % frame
         if whole == 0:
             return
