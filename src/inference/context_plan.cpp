@@ -36,16 +36,23 @@ uint32_t largest(uint32_t most, Fits&& fits) {
 
 uint64_t less(uint64_t from, uint64_t bytes) { return from - std::min(from, bytes); }
 
+// An encoder has no positions behind those that it was trained on.
+uint32_t wanted_context(const LoadOptions& options, const ContextNeeds& needs) {
+  const uint32_t context = options.context.value_or(needs.trained_context);
+  return needs.has_no_more ? std::min(context, needs.trained_context) : context;
+}
+
 class Planner {
  public:
   Planner(const LoadOptions& options, const ContextNeeds& needs, const MemoryLeft& left)
-      : options_(options),
-        needs_(needs),
-        left_(left),
-        wanted_(options.context.value_or(needs.trained_context)) {}
+      : options_(options), needs_(needs), left_(left), wanted_(wanted_context(options, needs)) {}
 
   ContextPlan plan() const {
     ContextPlan plan;
+    if (wanted_ < options_.context.value_or(wanted_))
+      plan.notes.push_back("context is " + std::to_string(*options_.context) +
+                           "; this encoder has " + std::to_string(wanted_) +
+                           " positions, and takes texts of as many");
     if (wanted_ > needs_.trained_context)
       plan.notes.push_back(
           "a context of " + std::to_string(wanted_) + " positions is longer than the " +

@@ -39,6 +39,7 @@ Format kv_format(const std::string& name);
 // What a model needs, in bytes.
 struct ContextNeeds {
   uint32_t trained_context = 0;    // positions
+  bool has_no_more = false;        // an encoder: a longer context is none
   std::vector<GroupShape> groups;  // of the cache
   uint32_t n_rows = 1;             // of one text that are in flight at a time, at most
   uint64_t fixed = 0;              // scratch and what else does not grow with the context

@@ -297,10 +297,7 @@ void Model::size_steps(const LoadOptions& options) {
   max_prompt_rows_ = device_->chip().max_prompt_rows;
   if (arch_.embeds) {
     const uint32_t context = options.context.value_or(arch_.context_length);
-    if (context > arch_.context_length)
-      throw ArgumentError("context is " + std::to_string(context) + "; this encoder has " +
-                          std::to_string(arch_.context_length) + " positions");
-    max_prompt_rows_ = std::max(max_prompt_rows_, context);
+    max_prompt_rows_ = std::max(max_prompt_rows_, std::min(context, arch_.context_length));
   }
   // An image's rows see each other: they are in one step.
   if (arch_.images) max_prompt_rows_ = std::max(max_prompt_rows_, arch_.images->n_tokens());
@@ -308,6 +305,7 @@ void Model::size_steps(const LoadOptions& options) {
 
 ContextNeeds Model::context_needs(uint64_t scratch_bytes) const {
   ContextNeeds needs{.trained_context = arch_.context_length,
+                     .has_no_more = arch_.embeds,
                      .groups = groups_,
                      .n_rows = max_rows_in_flight(),
                      .max_texts = max_texts(),
