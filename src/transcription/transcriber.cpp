@@ -20,7 +20,9 @@ std::vector<TextPart> split_text(std::span<const uint32_t> tokens, uint32_t firs
                                  uint32_t n_frames, uint32_t& done) {
   const auto is_timestamp = [&](size_t i) { return tokens[i] >= first_timestamp; };
   const auto frame = [&](uint32_t token) {
-    return token < first_timestamp ? 0 : (token - first_timestamp) * kFramesPerTimestamp;
+    if (token < first_timestamp) return uint32_t{0};
+    // Models hear things in the silence behind the audio, too.
+    return std::min((token - first_timestamp) * kFramesPerTimestamp, n_frames);
   };
   std::vector<size_t> cuts;
   for (size_t i = 1; i < tokens.size(); ++i)

@@ -381,6 +381,13 @@ def test_a_closed_model_says_so(folder: Path) -> None:
             [(2, 40, (FIRST + 1, 7, FIRST + 20)), (50, 60, (FIRST + 25, 8, FIRST + 30))],
             300,
         ),
+        # Times behind the audio, in the silence that fills the window.
+        ([FIRST, 7, FIRST + 400], [(0, 300, (FIRST, 7, FIRST + 400))], 300),
+        (
+            [FIRST, 7, FIRST + 149, FIRST + 160, 8, FIRST + 900],
+            [(0, 298, (FIRST, 7, FIRST + 149)), (300, 300, (FIRST + 160, 8, FIRST + 900))],
+            300,
+        ),
     ],
 )
 def test_texts_are_split_at_pairs_of_timestamps(

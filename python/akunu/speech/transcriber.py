@@ -52,7 +52,7 @@ def split_text(
 ) -> tuple[list[tuple[int, int, tuple[int, ...]]], int]:
     """Return (first frame, last frame, tokens) of each segment, and the frames that are done.
 
-    `n_frames`: of the window that are audio. Two timestamps in a row are the end of a segment and
+    `n_frames`: of the window that are audio; no time is later. Two timestamps in a row are the end of a segment and
     the beginning of the next. What follows the last of such pairs was cut off by the window's end,
     and is heard again in the next one.
 
@@ -64,7 +64,7 @@ def split_text(
     cuts = [i for i in range(1, len(tokens)) if is_timestamp[i] and is_timestamp[i - 1]]
 
     def frame(token: int) -> int:
-        return (token - first_timestamp) * _FRAMES_PER_TIMESTAMP
+        return min((token - first_timestamp) * _FRAMES_PER_TIMESTAMP, n_frames)
 
     if not cuts:
         times = [token for token in tokens if token >= first_timestamp]
