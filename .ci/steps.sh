@@ -14,6 +14,43 @@ pytest_options() { echo "--numprocesses=$workers --dist=worksteal --junitxml=$1"
 # Counts the tests of a step: of JUnit files, or one for a step that is a single check.
 count() { python3 "$CI_ROOT/.ci/count.py" add "$CI_WORK/counts" "$@"; }
 
+# A step that takes minutes is left out of `.ci/run` when nothing that it read differs from its last green run. Named, and
+# in `.ci/run nightly`, it runs. Its stamp, .ci/green/STEP.json, is for the next commit.
+is_unchanged() {
+  [ -n "${CI_SKIPS_UNCHANGED:-}" ] || return 1
+  python3 "$CI_ROOT/.ci/stamps.py" unchanged "$CI_ROOT/.ci/green/$1.json" "$clone" --text "$(text_of "$1")" || return 1
+  count "$1"
+}
+
+# stamp STEP [OPTIONS ...]: it was green, and read what .ci/stamps.py finds by these options.
+stamp() {
+  local step=$1
+  shift
+  python3 "$CI_ROOT/.ci/stamps.py" write "$CI_ROOT/.ci/green/$step.json" "$clone" --text "$(text_of "$step")" "$@"
+}
+
+# Before tests run whose reads are to be known.
+watch_reads() { python3 "$CI_ROOT/.ci/stamps.py" watch "$clone"; }
+
+# What a step is, apart from the files that it reads: the functions of which it consists, and which tests are marked as it.
+text_of() {
+  files_marked "$1" || true
+  local found=" $1 " names=("$1") name
+  while [ ${#names[@]} -gt 0 ]; do
+    declare -f "${names[0]}"
+    for name in $(declare -f "${names[0]}" | grep -oE '[a-z_]+' | sort -u); do
+      if [[ $found != *" $name "* ]] && declare -F "$name" >/dev/null; then
+        found+="$name "
+        names+=("$name")
+      fi
+    done
+    names=("${names[@]:1}")
+  done
+}
+
+# The folder in which ninja built the package in the clone's environment.
+package_build() { echo "$clone"/build/cp*; }
+
 # A clone as a stranger gets it.
 clone_into() { git clone --quiet --no-hardlinks "$CI_ROOT" "$1"; }
 
@@ -130,9 +167,25 @@ site() {
 # Logits against Hugging Face transformers on PyTorch, and against llama.cpp as the wheel xllamacpp has it.
 oracle() {
   ensure_venv
+  if is_unchanged oracle; then return; fi
   "$venv/bin/pip" install --quiet 'akunu[oracle]'  # which is there: the extra only
   fetch_real_models
+  local test_files
+  test_files=$(files_marked oracle | tr '\n' ' ')
+  watch_reads
   run_pytest oracle 'oracle and not slow' "${real_models[@]}"
+  stamp oracle --read --ninja "$(package_build)"
+}
+
+# Training of Ember, generators, what compares and measures: no part of the package.
+tools() {
+  ensure_venv
+  if is_unchanged tools; then return; fi
+  local test_files
+  test_files=$(files_marked tools | tr '\n' ' ')
+  watch_reads
+  run_pytest tools 'tools and not slow and not oracle and not real'
+  stamp tools --read --ninja "$(package_build)"
 }
 
 # Real models. (What needs PyTorch beside them is the oracle's.)
@@ -141,6 +194,8 @@ real() {
   "$venv/bin/pip" install --quiet "$(sed -n 's/^  "\(xllamacpp==.*\)",$/\1/p' "$clone/pyproject.toml")"
   fetch_real_models
   [ ${#real_models[@]} -gt 0 ] || { echo "no script that fetches real models (AKUNU_REAL_FETCH): nothing to do"; return; }
+  local test_files
+  test_files=$(files_marked real | tr '\n' ' ')
   run_pytest real 'real and not oracle and not slow' "${real_models[@]}"
 }
 
@@ -196,7 +251,7 @@ metal_host() {
 c_library() {
   ensure_venv
   install_packages pkg-config || echo "no pkg-config: its test is skipped"
-  local build="$CI_WORK/build-c" prefix="$CI_WORK/c" code=0
+  local build="$clone/build/libakunu" prefix="$CI_WORK/c" code=0
   build_c_library "$build" "$prefix"
   cmake --install "$build" >/dev/null
   c_interface "$build/src/capi/libakunu.so" || code=$?
@@ -208,6 +263,7 @@ c_library() {
   return "$code"
 }
 
+# In a folder as deep as that of the package, so that paths are the same: the cache has nearly all of it.
 build_c_library() {
   cmake -S "$clone" -B "$1" -G Ninja -DAKUNU_PYTHON=OFF -DAKUNU_C_LIBRARY=ON -DAKUNU_C_DEBUG_INFO=ON \
     -DCMAKE_UNITY_BUILD=ON -DCMAKE_INSTALL_PREFIX="$2" >/dev/null
@@ -218,7 +274,7 @@ build_c_library() {
 # vocabularies in files and in directories.
 random_texts() {
   ensure_venv
-  local build="$CI_WORK/build-c"
+  local build="$clone/build/libakunu"
   build_c_library "$build" "$CI_WORK/c"
   run_pytest random_texts 'not slow and not oracle and not real' AKUNU_RANDOM_TEXTS=170000 \
     AKUNU_C_LIBRARY="$build/src/capi/libakunu.so" \
@@ -235,17 +291,21 @@ c_interface() {
   count c-interface
 }
 
-# Every kernel compiled for NVIDIA's Hopper chips, warnings as errors, and the device linked with them. No GPU is needed.
+# Every kernel compiled for NVIDIA's Hopper chips, warnings as errors, packed, and put into a program's table of them. (The
+# device's host code is in every build for Linux.) No GPU is needed.
 cuda() {
   ensure_clone
+  if is_unchanged cuda; then return; fi
   local folder="$CI_WORK/nvcc" build="$CI_WORK/build-cuda"
+  local targets=(akunu_cuda_package backend/cuda/CMakeFiles/akunu_cuda_kernels.dir/kernels/images.cpp.o
+    backend/CMakeFiles/akunu_backends.dir/registry.cpp.o)
   python3 -m venv "$folder"
-  "$folder/bin/pip" install --quiet 'nvidia-cuda-nvcc>=13,<14' 'nvidia-cuda-runtime>=13,<14' \
-    'nvidia-cuda-crt>=13,<14' 'nvidia-cuda-cccl>=13,<14' 'nvidia-nvvm>=13,<14'
-  cmake -S "$clone" -B "$build" -G Ninja -DAKUNU_PYTHON=OFF -DCMAKE_UNITY_BUILD=ON -DAKUNU_CPU_LEVELS=generic \
+  "$folder/bin/pip" install --quiet -r "$CI_ROOT/.ci/requirements-cuda.txt"
+  cmake -S "$clone" -B "$build" -G Ninja -DAKUNU_PYTHON=OFF -DAKUNU_CPU_LEVELS=generic \
     -DAKUNU_CUDA=ON -DAKUNU_CUDA_ARCHITECTURES=90a -DPython_EXECUTABLE="$folder/bin/python" >/dev/null
-  cmake --build "$build" --target akunu_cuda_kernels akunu_cuda_package akunu_cuda akunu_backends
+  cmake --build "$build" --target "${targets[@]}"
   count cuda
+  stamp cuda --ninja "$build:$(IFS=,; echo "${targets[*]}")"
 }
 
 # The package akunu-cuda, built as a user does, and found by akunu: what it lacks then is the driver.
@@ -388,28 +448,51 @@ answers() {
 # Levels of the CPU's kernels to build: these on x86-64, elsewhere those that there are.
 on_x86() { if [ "$(uname -m)" = x86_64 ]; then echo "$1"; else echo all; fi; }
 
-# The C++ drivers under AddressSanitizer and UBSan, with the levels that this machine has; the emulator of a matrix
-# unit shows what its tiles read.
+# AddressSanitizer and UBSan with every change: the drivers of the host's code, with a model of two layers, and each
+# fuzzer's corpus once. (The journals are Python.)
 address_sanitizer() {
-  local levels=machine
+  ensure_venv
+  local build="$CI_WORK/build-host" model="$CI_WORK/two-layers.gguf"
+  "$venv/bin/python" "$clone/tests/unit/two_layers.py" "$model"
+  build_sanitized "$build" address,undefined -DAKUNU_CPU_LEVELS=generic -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 \
+    -DAKUNU_TEST_MODEL="$model" -DAKUNU_FUZZ_MUTATIONS=0
+  run_sanitized "$build" sanitizer-host
+}
+
+# All of it: the packaged model, the levels that this machine has, the emulators of Metal and of a matrix unit, which shows
+# what its tiles read; mutations of each corpus; the C library.
+address_sanitizer_all() {
+  local levels=machine build="$CI_WORK/build-address" code=0
+  ensure_clone
   grep -q avx512_bf16 /proc/cpuinfo 2>/dev/null && levels=generic,avx2,avx512,avxvnni-emulated,amx-emulated
-  sanitizer address,undefined ON "$levels"
+  build_sanitized "$build" address,undefined -DAKUNU_METAL_EMULATOR=ON -DAKUNU_CPU_LEVELS="$levels" \
+    -DAKUNU_C_LIBRARY=ON -DCMAKE_INSTALL_PREFIX="$build/installed"
+  run_sanitized "$build" sanitizer-address,undefined || code=$?
+  sanitized_c_library "$build" || code=$?
+  return "$code"
 }
 
 # And under ThreadSanitizer, whose runtime defines what the emulator of Metal defines. The models of that fuzzer run on
 # one thread; what it finds, the other sanitizers see.
-thread_sanitizer() { sanitizer thread OFF "$(on_x86 generic,avx2,avx512,amx)" --exclude-regex fuzz_model; }
-
-# sanitizer NAME EMULATOR LEVELS [CTEST_OPTIONS ...]
-sanitizer() {
+thread_sanitizer() {
   ensure_clone
-  local name=$1 emulator=$2 levels=$3 build="$CI_WORK/build-${1%%,*}" c_library=OFF code=0
-  [ "$name" != address,undefined ] || c_library=ON
-  shift 3
+  build_sanitized "$CI_WORK/build-thread" thread -DAKUNU_CPU_LEVELS="$(on_x86 generic,avx2,avx512,amx)"
+  run_sanitized "$CI_WORK/build-thread" sanitizer-thread --exclude-regex fuzz_model
+}
+
+# build_sanitized BUILD SANITIZERS [CMAKE_OPTIONS ...]
+build_sanitized() {
+  local build=$1 sanitizers=$2
+  shift 2
   cmake -S "$clone" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAKUNU_TESTS=ON \
-    -DCMAKE_UNITY_BUILD=ON -DAKUNU_PYTHON=OFF -DAKUNU_METAL_EMULATOR="$emulator" -DAKUNU_CPU_LEVELS="$levels" \
-    -DAKUNU_SANITIZE="$name" -DAKUNU_C_LIBRARY="$c_library" -DCMAKE_INSTALL_PREFIX="$build/installed" >/dev/null
+    -DCMAKE_UNITY_BUILD=ON -DAKUNU_PYTHON=OFF -DAKUNU_SANITIZE="$sanitizers" "$@" >/dev/null
   cmake --build "$build"
+}
+
+# run_sanitized BUILD NAME [CTEST_OPTIONS ...]
+run_sanitized() {
+  local build=$1 name=$2 code=0
+  shift 2
   # ThreadSanitizer knows fewer address layouts than newer kernels choose from.
   local run=()
   setarch "$(uname -m)" -R true 2>/dev/null && run=(setarch "$(uname -m)" -R)
@@ -419,8 +502,7 @@ sanitizer() {
   # Once more at the end, where it is found first: what the failed drivers said.
   ((code == 0)) || grep -hE -A 15 ': failed: |ERROR: |runtime error: |WARNING: ThreadSanitizer' \
     "$build/Testing/Temporary/LastTest.log" | tail -n 80 || true
-  count "sanitizer-$name" "$build/results.xml"
-  [ "$c_library" = OFF ] || sanitized_c_library "$build" || code=$?
+  count "$name" "$build/results.xml"
   return "$code"
 }
 
@@ -545,6 +627,9 @@ find_python() {
   return 1
 }
 
+# The files with tests that have this marker. To collect the others takes a minute.
+files_marked() { (cd "$clone" && git grep -lE "mark\.$1\b" -- 'tests/*/test_*.py'); }
+
 ensure_clone() { [ -d "$clone" ] || clone_into "$clone"; }
 
 # The environment that README's test command leaves; made here when that step did not run.
@@ -555,11 +640,11 @@ ensure_venv() {
   "$venv/bin/pip" install --quiet "$clone[test]"
 }
 
-# run_pytest STEP MARKERS [VARIABLE=VALUE ...]
+# run_pytest STEP MARKERS [VARIABLE=VALUE ...]: of all tests; or of those in the files $test_files, if that is set.
 run_pytest() {
   local step=$1 markers=$2 code=0
   shift 2
-  in_empty_environment "$clone" ".venv/bin/pytest -m '$markers'" \
+  in_empty_environment "$clone" ".venv/bin/pytest -m '$markers' ${test_files:-}" \
     PYTEST_ADDOPTS="$(pytest_options "$CI_WORK/$step.xml")" "$@" || code=$?
   count "$step" "$CI_WORK/$step.xml"
   return "$code"

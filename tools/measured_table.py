@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.compare.report import replace_between
+from tools.results import load
 
 Results = list[dict[str, Any]]
 
@@ -29,14 +30,15 @@ def run_tool(
     measure.add_argument("models", type=Path, nargs="+")
     measure.add_argument("-o", "--output", type=Path, required=True)
     report = verbs.add_parser("report", help="print the table, or write it into a document")
-    report.add_argument("results", type=Path)
+    report.add_argument("results", type=Path, help="what `measure` wrote, or a CSV of benchmarks/")
+    report.add_argument("--names", default="*/*", help="of a CSV, e.g. zen4/few-rows (%(default)s)")
     report.add_argument("--write", type=Path, help="a document with the two marks")
     arguments = parser.parse_args()
     if arguments.verb == "measure":
         results = [result for model in arguments.models for result in measured(model)]
         arguments.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         return 0
-    table = "\n".join(rows(json.loads(arguments.results.read_text(encoding="utf-8"))))
+    table = "\n".join(rows(load(arguments.results, arguments.names)))
     if arguments.write is None:
         print(table)
         return 0

@@ -339,8 +339,7 @@ def main() -> int:
             options.source, options.compiler, options.include, options.depfile
         )
         if options.depfile is not None:
-            rule = options.depfile.read_text()
-            options.depfile.write_text(rule.replace("OUTPUT:", f"{options.output}:", 1))
+            emulated.finish_depfile(options.depfile, options.output)
         options.output.write_text(write_cuda(programs.read(text), options.source))
     except SourceError as problem:
         print(problem, file=sys.stderr)

@@ -230,19 +230,21 @@ def _byte_characters() -> list[str]:
 
 
 def _write_tokenizer(writer: gguf.GGUFWriter, vocab_size: int) -> None:
-    """Byte-level BPE: 256 bytes, pairs of letters, and a last token that ends the text."""
+    """Byte-level BPE: 256 bytes, two and three letters, and a last token that ends the text."""
     characters = _byte_characters()
     letters = "etaoinshrdlu"
-    pairs = [(a, b) for a in letters for b in letters][: vocab_size - 257]
-    tokens = [*characters, *(a + b for a, b in pairs), "<|end|>"]
-    if len(tokens) != vocab_size:
-        raise ValueError(f"vocab_size must lie in 257..{257 + len(letters) ** 2}, got {vocab_size}")
+    pairs = [(a, b) for a in letters for b in letters]
+    joined = [*pairs, *((a + b, c) for a, b in pairs for c in letters)]
+    if not 257 <= vocab_size <= 257 + len(joined):
+        raise ValueError(f"vocab_size must lie in 257..{257 + len(joined)}, got {vocab_size}")
+    joined = joined[: vocab_size - 257]
+    tokens = [*characters, *(a + b for a, b in joined), "<|end|>"]
     types = [gguf.TokenType.NORMAL] * (vocab_size - 1) + [gguf.TokenType.CONTROL]
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(tokens)
     writer.add_token_types(types)
-    writer.add_token_merges([f"{a} {b}" for a, b in pairs])
+    writer.add_token_merges([f"{a} {b}" for a, b in joined])
     writer.add_bos_token_id(vocab_size - 1)
     writer.add_eos_token_id(vocab_size - 1)
     writer.add_add_bos_token(False)

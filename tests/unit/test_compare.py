@@ -193,7 +193,7 @@ def test_a_report_goes_between_the_marks_of_a_document(tmp_path: Path) -> None:
     document, results = tmp_path / "page.md", tmp_path / "results.json"
     document.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
     results.write_text(json.dumps(RESULT))
-    arguments = argparse.Namespace(results=[results], write=document, table=None)
+    arguments = argparse.Namespace(results=[results], names="*/*", write=document, table=None)
     for _ in range(2):  # a second time changes nothing
         assert report.run(arguments) == 0
         lines = document.read_text().splitlines()
@@ -210,7 +210,10 @@ def test_a_table_with_a_name_leaves_the_main_one_alone(tmp_path: Path) -> None:
     main = f"{report.BEGIN}\nmain\n{report.END}\n"
     document.write_text(f"{main}{begin}\nold\n{end}\n")
     results.write_text(json.dumps(RESULT))
-    assert report.run(argparse.Namespace(results=[results], write=document, table="avx2")) == 0
+    assert (
+        report.run(argparse.Namespace(results=[results], names="*/*", write=document, table="avx2"))
+        == 0
+    )
     text = document.read_text()
     assert text.startswith(main)
     assert "old" not in text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -10,9 +9,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from tools import results
 from tools.compare import machines, report, summary
 
 ROOT = Path(__file__).parents[2]
+RAW = ROOT / "benchmarks" / "speed.csv"
 
 
 def test_the_table_of_the_readme_is_what_its_script_makes_of_the_raw_results():
@@ -26,10 +27,9 @@ def test_the_table_of_the_readme_is_what_its_script_makes_of_the_raw_results():
 def test_the_tables_of_the_page_are_what_the_script_makes_of_the_raw_results(machine):
     page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
     for level in ("avx2", "avx512"):
-        files = sorted((ROOT / "benchmarks" / machine).glob(f"compare-{level}-*.json"))
         begin, end = report.marks(f"{machine} {level}")
         if begin in page:
-            table = report.markdown([json.loads(each.read_text("utf-8")) for each in files])
+            table = report.markdown(results.load(RAW, f"{machine}/compare-{level}-*"))
             assert report.replace_between(page, table, begin=begin, end=end) == page
 
 
@@ -37,21 +37,15 @@ def test_the_tables_of_the_page_are_what_the_script_makes_of_the_raw_results(mac
 @pytest.mark.parametrize("level", ["avx2", "avx512"])
 def test_the_tables_of_layers_are_what_the_script_makes_of_the_raw_results(layers, level):
     page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
-    files = sorted((ROOT / "benchmarks" / "zen4").glob(f"{layers}-{level}-*.json"))
     begin, end = report.marks(f"zen4 {layers} {level}")
-    table = report.markdown([json.loads(each.read_text("utf-8")) for each in files])
+    table = report.markdown(results.load(RAW, f"zen4/{layers}-{level}-*"))
     assert report.replace_between(page, table, begin=begin, end=end) == page
 
 
 def test_every_raw_result_has_its_lines_in_the_summaries():
-    folders = ROOT / "benchmarks"
     kinds = ("compare", "experts", "recurrent")
-    files = [file for kind in kinds for file in folders.glob(f"*/{kind}-*.json")]
-    lines = [
-        line
-        for each in files
-        for line in summary.lines_of(each.parent.name, json.loads(each.read_text("utf-8")))
-    ]
+    lines = [line for kind in kinds for line in summary.all_lines(RAW, f"*/{kind}-*")]
+    assert lines
     text = (ROOT / "benchmarks" / "summaries.csv").read_text("utf-8")
     assert set(summary.written(lines).splitlines()) <= set(text.splitlines())
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tools.floors import BEGIN, END, rows
+from tools.results import load
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_page_has_the_table_of_the_results() -> None:
-    results = json.loads(
-        (ROOT / "benchmarks" / "intel-amx" / "floors.json").read_text(encoding="utf-8")
-    )
+    results = load(ROOT / "benchmarks" / "floors.csv", "intel-amx/floors")
     page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
     assert page.split(BEGIN)[1].split(END)[0].strip() == "\n".join(rows(results))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tools.load_time import BEGIN, END, rows
+from tools.results import load
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,9 +25,7 @@ RESULT = {
 
 
 def test_the_page_has_the_table_of_the_results() -> None:
-    results = json.loads(
-        (ROOT / "benchmarks" / "intel-amx" / "load.json").read_text(encoding="utf-8")
-    )
+    results = load(ROOT / "benchmarks" / "load.csv", "intel-amx/load")
     page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
     assert page.split(BEGIN)[1].split(END)[0].strip() == "\n".join(rows(results))
 

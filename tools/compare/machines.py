@@ -9,21 +9,20 @@ the newest measurement.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import geometric_mean
 
 from tools.compare.report import marks, replace_between
-from tools.compare.summary import level_of, lines_of
+from tools.compare.summary import all_lines
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A folder of results, and what a reader has to know of it."""
+    """What results call it, and what a reader has to know of it."""
 
-    folder: str
+    key: str
     level: str
     name: str
 
@@ -54,11 +53,8 @@ def newest(lines: Iterable[dict[str, str]]) -> dict[tuple[str, str], dict[str, s
 
 
 def read(folder: Path, machine: Machine) -> dict[tuple[str, str], dict[str, str]]:
-    results = [
-        json.loads(p.read_text("utf-8")) for p in (folder / machine.folder).glob("compare-*")
-    ]
-    here = [each for each in results if level_of(each["akunu"]["system"]) == machine.level]
-    return newest(line for each in here for line in lines_of(machine.folder, each))
+    lines = all_lines(folder / "speed.csv", f"{machine.key}/compare-*")
+    return newest(line for line in lines if line["level"] == machine.level)
 
 
 def markdown(found: Sequence[tuple[Machine, dict[tuple[str, str], dict[str, str]]]]) -> str:
@@ -92,7 +88,7 @@ def markdown(found: Sequence[tuple[Machine, dict[tuple[str, str], dict[str, str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, help="where each machine has a folder")
+    parser.add_argument("folder", type=Path, help="where speed.csv is")
     parser.add_argument("--write", type=Path, help="put the table into this document")
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tools.compare.pairs import ratios, spread
+from tools.results import load
 
 BEGIN = "<!-- measured: begin -->"
 END = "<!-- measured: end -->"
@@ -93,7 +93,10 @@ def replace_between(document: str, table: str, *, begin: str = BEGIN, end: str =
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("results", type=Path, nargs="+", help="JSON files that `speed` has written")
+    parser.add_argument(
+        "results", type=Path, nargs="+", help="what `speed` has written, or benchmarks/speed.csv"
+    )
+    parser.add_argument("--names", default="*/*", help="of the CSV, e.g. zen5/compare-avx2-*")
     parser.add_argument("--write", type=Path, help="put the table into this document")
     parser.add_argument(
         "--table", metavar="NAME", help="between marks of its own, e.g. avx2 (the main table's)"
@@ -101,7 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    table = markdown([json.loads(path.read_text()) for path in arguments.results])
+    table = markdown([each for path in arguments.results for each in load(path, arguments.names)])
     if arguments.write is None:
         print(table)
     else:

@@ -19,6 +19,7 @@ from tools.compare.curves import Curve, plot
 from tools.compare.engine_process import EngineProcess
 from tools.compare.report import replace_between
 from tools.compare.speed import Test, measure, parse_test, processor
+from tools.results import load
 
 
 def engines_of(arguments: argparse.Namespace) -> dict[str, tuple[str, str]]:
@@ -162,7 +163,7 @@ def markdown(result: dict[str, Any], *, commands: bool = True) -> str:
         ]
         lines.append(f"| {curve.test} | {curve.engine} | " + " | ".join(cells) + " |")
     lines += ["", f"Tokens a second (in times of {first} threads). {_facts(result)}"]
-    if commands and result["commands"]:
+    if commands and result.get("commands"):
         lines += ["", *_commands(result["commands"], threads)]
     return "\n".join(lines)
 
@@ -197,6 +198,7 @@ def _facts(result: dict[str, Any]) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, help="a GGUF file, or results that are there already")
+    parser.add_argument("--names", default="*/*", help="of results in a CSV: one of them")
     parser.add_argument("--threads", default="1,2,4,8,16", help="(%(default)s)")
     parser.add_argument("--tests", default="pp512,tg32", help="(%(default)s)")
     parser.add_argument("--peer", metavar="PYTHON", help="an interpreter with llama-cpp-python")
@@ -217,8 +219,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.model.suffix == ".json":
-        result = json.loads(arguments.model.read_text(encoding="utf-8"))
+    if arguments.model.suffix in (".json", ".csv"):
+        (result,) = load(arguments.model, arguments.names)
     else:
         if arguments.alternations < 1:
             raise ValueError(f"alternations must be 1 or more, got {arguments.alternations}")

@@ -1,6 +1,6 @@
-"""Keep a line of each measurement, so that old files of single seconds can go.
+"""Keep a line of each measurement, so that old lines of single seconds can go.
 
-    python -m tools.compare summary benchmarks/*/compare-*.json --add-to benchmarks/summaries.csv
+    python -m tools.compare summary benchmarks/speed.csv --add-to benchmarks/summaries.csv
 
 A line that is there already stays; a new one is added at its place.
 """
@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tools import results
 from tools.compare.pairs import ratios, spread
 
 COLUMNS = (
@@ -44,6 +44,17 @@ def lines_of(machine: str, result: dict[str, Any]) -> list[dict[str, str]]:
     return lines
 
 
+def all_lines(path: Path, names: str = "*/*") -> list[dict[str, str]]:
+    """Those of the raw results in a CSV that are called so."""
+    found = results.read(path, names)
+    return [
+        line
+        for (machine, _), measured in found.items()
+        for result in measured
+        for line in lines_of(machine, result)
+    ]
+
+
 def read(path: Path) -> list[dict[str, str]]:
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
@@ -56,13 +67,14 @@ def written(lines: Sequence[dict[str, str]]) -> str:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("results", type=Path, nargs="+", help="files of `speed`, in a folder each")
+    parser.add_argument(
+        "results", type=Path, help="the CSV that `python -m tools.results keep` made"
+    )
     parser.add_argument("--add-to", type=Path, required=True, metavar="FILE", help="a CSV file")
 
 
 def run(arguments: argparse.Namespace) -> int:
     lines = read(arguments.add_to) if arguments.add_to.exists() else []
-    for path in arguments.results:
-        lines += lines_of(path.parent.name, json.loads(path.read_text(encoding="utf-8")))
+    lines += all_lines(arguments.results)
     arguments.add_to.write_text(written(lines), encoding="utf-8")
     return 0

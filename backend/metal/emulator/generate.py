@@ -52,6 +52,16 @@ def preprocess(source: Path, compiler: str, includes: list[str], depfile: Path |
     return result.stdout
 
 
+def finish_depfile(depfile: Path, output: Path) -> None:
+    """Name the output, and the modules that make it: they are dependencies, too."""
+    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    backend = HERE.parents[1]
+    paths = {Path(file).resolve() for file in files if file}
+    modules = " ".join(str(path) for path in sorted(paths) if path.is_relative_to(backend))
+    rule = depfile.read_text()
+    depfile.write_text(rule.replace("OUTPUT:", f"{output}: {modules}", 1))
+
+
 def translated(program: Program) -> str:
     """The text as C++: no attributes of MSL, no address spaces but the const of `constant`."""
     edits: list[tuple[int, int, str]] = []
@@ -309,8 +319,7 @@ def main() -> int:
             return 0
         text = preprocess(options.source, options.compiler, options.include, options.depfile)
         if options.depfile is not None:
-            rule = options.depfile.read_text()
-            options.depfile.write_text(rule.replace("OUTPUT:", f"{options.output}:", 1))
+            finish_depfile(options.depfile, options.output)
         program = programs.read(text)
         options.output.write_text(write_cpp(program, options.source, name_of(options.source)))
     except SourceError as problem:
