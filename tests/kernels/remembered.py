@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 KEPT = 16
+KEPT_BYTES = 2**24  # of one result
 
 
 def key_of(value: Any) -> Any:
@@ -48,7 +49,10 @@ def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
         generators = [each for each in given if isinstance(each, np.random.Generator)]
         if key not in kept:
             result = function(*given, **named)
-            for array in arrays_of(result):
+            arrays = arrays_of(result)
+            if sum(array.nbytes for array in arrays) > KEPT_BYTES:
+                return result
+            for array in arrays:
                 array.flags.writeable = False
             kept[key] = result, [each.bit_generator.state for each in generators]
             if len(kept) > KEPT:

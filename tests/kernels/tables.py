@@ -133,6 +133,7 @@ def table(
     """`@table({"n, k": [(1, 7), (3, 64)]}, rows=[1, 17])`: four lines of n, k and rows."""
     columns = {(name,): list(values) for name, values in single.items()}
     columns |= {tuple(names.split(", ")): list(values) for names, values in (several or {}).items()}
+    assert all(columns.values()), "a column without values leaves no line"
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         function.table = Table(columns, meet, on_change or {}, functions)  # type: ignore[attr-defined]

@@ -47,6 +47,7 @@ class Exchange:
     {"n, rows": SHAPES, "rank, n_ranks": RANKS},
     adds=[False, True],
     on_change={"n_ranks": (1, 2, 3)},
+    meet=1,
 )
 def test_the_sum_and_what_the_others_are_told(target, rng, rank, n_ranks, n, rows, adds):
     if target.device.startswith("metal"):

@@ -179,6 +179,7 @@ def test_experts_that_nobody_chose_are_not_read(target, rng):
     """Their weights are no numbers here: one that was read would show."""
     n_experts, n, k, rows = 6, 32, 64, 20
     weight = ref.random_weight("f32", n_experts * n, k, rng)
+    weight.data = weight.data.copy()
     weight.data[2 * n : 3 * n].view(np.float32)[...] = np.nan
     routes = make_routes(rng, rows, n_experts, 2, "even")
     routes["expert"][routes["expert"] == 2] = 5
