@@ -1,4 +1,4 @@
-"""The tables: every line is called, no failing line is lost, and each change runs enough of them."""
+"""The tables: every line is called, no failing line is lost, each change runs enough of them."""
 
 from __future__ import annotations
 
