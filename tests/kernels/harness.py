@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from reference import ALL_FORMATS, Weight
@@ -105,12 +106,15 @@ class Target:
 
     def kind_of(self, format_name: str, row_class: str = "single") -> str:
         """The activation kind that this device wants beside a weight in the format."""
-        return _core.activation_kind(self.device, format_name, row_class, self.level)
+        return activation_kind(self.device, format_name, row_class, self.level)
 
     @property
     def kinds(self) -> list[str]:
         """Every activation kind that it wants, of whatever weight."""
         return sorted({self.kind_of(name, c) for name in ALL_FORMATS for c in ROW_CLASSES})
+
+
+activation_kind = cache(_core.activation_kind)  # which makes a device for each answer
 
 
 @dataclass(frozen=True)
@@ -256,7 +260,8 @@ def assert_within(actual: np.ndarray, expected: np.ndarray, bound: np.ndarray) -
     if bad.any():
         bound = np.broadcast_to(bound, error.shape)
         worst = np.unravel_index(np.argmax(np.where(bad, error / (bound + 1e-300), 0)), error.shape)
+        place = ", ".join(map(str, worst))
         raise AssertionError(
-            f"{np.count_nonzero(bad)} of {bad.size} outside the bound; at {worst}: got "
+            f"{np.count_nonzero(bad)} of {bad.size} outside the bound; at [{place}]: got "
             f"{actual[worst]}, expected {expected[worst]} within {bound[worst]}"
         )

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+from remembered import remembered
 from rounded_inputs import ON_WARPGROUPS, is_streamed, rounding_on_streams, rounding_on_warpgroups
 from tools.block_formats import FORMATS, Blocks, make_blocks, random_blocks
 
@@ -35,6 +36,8 @@ def growth(roundings: float) -> float:
 FLOAT_FORMATS = ("f32", "f16", "bf16")
 BLOCK_FORMATS = tuple(FORMATS)
 ALL_FORMATS = FLOAT_FORMATS + BLOCK_FORMATS
+# One of each family of kernels: where a test is not about formats, the others run nightly.
+FAMILIES = ("f16", "q4_0", "q8_0", "q4_k", "q6_k", "iq4_nl", "iq2_s")
 # Codes are places in a table, or rows of a grid.
 TABLE_FORMATS = tuple(name for name in FORMATS if name.startswith(("iq", "mxfp", "nvfp")))
 
@@ -85,6 +88,7 @@ def pack_weight(format_name: str, parts: Array | tuple[Array, Array]) -> Weight:
     return block_weight(make_blocks(format_name, codes + 128 * (format_name == "q8_0"), d))
 
 
+@remembered
 def random_weight(format_name: str, n: int, k: int, rng: np.random.Generator) -> Weight:
     """Weights of the usual size, with scales that are zero, subnormal or negative in between."""
     if format_name in FLOAT_FORMATS:
@@ -95,6 +99,7 @@ def random_weight(format_name: str, n: int, k: int, rng: np.random.Generator) ->
     return block_weight(random_blocks(format_name, n, k, rng, size=4 / np.sqrt(k)))
 
 
+@remembered
 def extreme_blocks(format_name: str) -> Blocks:
     """256 weights a row: every pair of halves, with codes, scales and minima at their ends."""
     made = FORMATS[format_name]
@@ -318,6 +323,7 @@ def assert_activation(kind: str, actual: Array, expected: Array, bound: Array) -
 # --- Operations -----------------------------------------------------------------------------------
 
 
+@remembered
 def matmul(weight: Weight, activation: Activation, device: str = "") -> tuple[Array, Array]:
     """float64 [rows, n]. Floats: eight lanes take k in order, then meet. Codes: group by group.
 
@@ -468,6 +474,7 @@ class AttentionShape:
         return float(np.float32(1 / np.sqrt(self.head_dim)))
 
 
+@remembered
 def attention(
     shape: AttentionShape,
     query: Array,
@@ -593,6 +600,7 @@ def attend(
         # each with the scale of its value.
         scale, step = coded
         scaled = weights * scale
-        shared = np.array([scaled[step == each].max() for each in step])
+        starts = np.flatnonzero(np.diff(step, prepend=-1))  # steps are in order
+        shared = np.repeat(np.maximum.reduceat(scaled, starts), np.diff(starts, append=len(step)))
         spread = spread + (2.0**-13 * (1 + 2.0**-10) * shared / scale) @ np.abs(v)
     return result, spread + np.abs(result) * (weights @ relative) + 2 * TINY

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import reference as ref
 from harness import On, assert_same_bits, pack_params, plain_step, run
+from tables import table
 
 SILU, GELU_TANH, GELU, TANH, NONE = range(5)
 RELU_SQUARED = 7
@@ -48,8 +49,7 @@ def reference(x, activation):
     return values, np.abs(values) * relative + 2.0**-24 * positive + 2.0**-140
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize("n", [1, 7, 64, 416, 1536])
+@table(activation=ACTIVATIONS, n=[1, 7, 64, 416, 1536])
 def test_agrees_with_float64(target, rng, kind, activation, n):
     n = -(-n // 32) * 32 if kind == "q8_32" else n
     x = (rng.standard_normal((3, n)) * 3).astype(np.float32)
@@ -57,7 +57,7 @@ def test_agrees_with_float64(target, rng, kind, activation, n):
     ref.assert_activation(kind, activate(target, kind, x, activation), expected, bound)
 
 
-@pytest.mark.parametrize("first", [0, 32, 64])
+@table(first=[0, 32, 64])
 def test_the_input_may_be_a_part_of_longer_rows(target, rng, kind, first):
     wide = rng.standard_normal((3, 160)).astype(np.float32)
     part = np.ascontiguousarray(wide[:, first : first + 96])
@@ -67,7 +67,7 @@ def test_the_input_may_be_a_part_of_longer_rows(target, rng, kind, first):
     assert_same_bits(out, activate(target, kind, part, NONE))
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+@table(activation=ACTIVATIONS)
 def test_every_size_of_number(target, activation):
     """Each sign, exponents from the subnormals to 1e15, and every eighth up to 20."""
     sizes = np.concatenate([10.0 ** np.arange(-44, 15, 0.25), np.arange(0, 20, 0.125)])
@@ -76,7 +76,7 @@ def test_every_size_of_number(target, activation):
     ref.assert_activation("f32", activate(target, "f32", x, activation), expected, bound)
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+@table(activation=ACTIVATIONS)
 def test_not_a_number_stays_one(target, activation):
     out = activate(target, "f32", np.array([[np.nan, 1, 2]], np.float32), activation)
     assert np.isnan(out[0]).tolist() == [True, False, False]

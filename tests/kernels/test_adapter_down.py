@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import reference as ref
 from harness import assert_within
 from kernel_adapters import RANK, SHARES, down, rows_of, step_of
+from tables import table
 
 
-@pytest.mark.parametrize("format_name", ref.FLOAT_FORMATS)
-@pytest.mark.parametrize("k", [32, 96, 416, 1024])
+@table(format_name=ref.FLOAT_FORMATS, k=[32, 96, 416, 1024])
 def test_down_agrees_with_float64_and_writes_nothing_else(target, kind, rng, format_name, k):
     step, options = step_of(SHARES)
     weight = ref.random_weight(format_name, RANK, k, rng)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import reference as ref
 from harness import assert_same_bits, assert_within
 from kernel_adapters import PARTS, RANK, SHARES, down, rows_of, step_of, up
+from tables import table
 
 
-@pytest.mark.parametrize("format_name", ref.FLOAT_FORMATS)
-@pytest.mark.parametrize("n", [1, 7, 33, 512, 1030])
+@table(format_name=ref.FLOAT_FORMATS, n=[1, 7, 33, 512, 1030])
 def test_up_agrees_with_float64_and_leaves_other_rows(target, rng, format_name, n):
     step, options = step_of(SHARES)
     weight = ref.random_weight(format_name, RANK, n, rng)

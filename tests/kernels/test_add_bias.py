@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from harness import On, assert_same_bits, pack_params, plain_step, run
+from tables import table
 
 
-@pytest.mark.parametrize("n", [1, 7, 40, 1000])
-@pytest.mark.parametrize("rows", [1, 17])
+@table(n=[1, 7, 40, 1000], rows=[1, 17])
 def test_is_the_rounded_sum(target, rng, n, rows):
     data = rng.standard_normal((rows, n)).astype(np.float32)
     bias = rng.standard_normal(n).astype(np.float32)

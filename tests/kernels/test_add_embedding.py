@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import reference as ref
 from harness import NONE, On, Run, assert_same_bits, make_step, pack_params, run
+from tables import table
 
 POSITION, TOKEN_TYPE = 0, 1
 
 
-@pytest.mark.parametrize("format_name", ref.FLOAT_FORMATS)
-@pytest.mark.parametrize("dim", [1, 7, 40, 384])
+@table(format_name=ref.FLOAT_FORMATS, dim=[1, 7, 40, 384])
 def test_adds_the_row_of_the_position(target, rng, format_name, dim):
     step = make_step([Run(0, 3, 4), Run(1, 0, 2)])
     table = ref.random_weight(format_name, 9, dim, rng)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from harness import ACTIVE, CHAINED, NONE, PROMPT, On, Run, make_step, pack_params, run
+from tables import table
 
 STOP_IDS = [7, 2]
 
@@ -38,7 +38,7 @@ def test_a_chained_row_moves_on(target):
     assert after.tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("token", [7, 2])
+@table(token=[7, 2])
 def test_a_stop_token_clears_the_active_flag_only(target, token):
     before, after = advanced(target, ACTIVE | CHAINED | PROMPT, [token])
     expected = before.copy()
@@ -54,8 +54,7 @@ def test_the_last_position_stops_the_row(target):
     assert (after["position"] - before["position"]).tolist() == [0, 0, 1]
 
 
-@pytest.mark.parametrize("flags", [0, ACTIVE, CHAINED, ACTIVE | PROMPT])
-@pytest.mark.parametrize("token", [9, 7, NONE])
+@table(flags=[0, ACTIVE, CHAINED, ACTIVE | PROMPT], token=[9, 7, NONE])
 def test_other_rows_stay_as_they_are(target, flags, token):
     before, after = advanced(target, flags, [token])
     assert after.tobytes() == before.tobytes()

@@ -12,6 +12,7 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 from harness import On, Target, assert_same_bits, pack_params, plain_step, poisoned, run
+from tables import table
 
 from akunu.errors import DeviceError
 
@@ -21,12 +22,6 @@ WORD = np.dtype([("first", "<f4"), ("count", "<u4"), ("second", "<f4"), ("again"
 RANKS = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 8)]
 # Numbers of all rows, two to a word: no more words than a block has threads.
 SHAPES = [(2, 1), (96, 1), (64, 8)]
-
-
-@pytest.fixture(autouse=True)
-def _has_ranks(target):
-    if target.device.startswith("metal"):
-        pytest.skip("one GPU of Apple's is all there is")
 
 
 class Exchange:
@@ -47,10 +42,16 @@ class Exchange:
         words["count"][:THREADS] = words["again"][:THREADS] = count
 
 
-@pytest.mark.parametrize("adds", [False, True])
-@pytest.mark.parametrize(("n", "rows"), SHAPES)
-@pytest.mark.parametrize(("rank", "n_ranks"), RANKS)
+# Eight ranks have a gigabyte of words.
+@table(
+    {"n, rows": SHAPES, "rank, n_ranks": RANKS},
+    adds=[False, True],
+    on_change={"n_ranks": (1, 2, 3)},
+    meet=1,
+)
 def test_the_sum_and_what_the_others_are_told(target, rng, rank, n_ranks, n, rows, adds):
+    if target.device.startswith("metal"):
+        pytest.skip("one GPU of Apple's is all there is")
     name = "all_reduce_add" if adds else "all_reduce"
     parts = rng.standard_normal((n_ranks, rows, n)).astype(np.float32)
     data = rng.standard_normal((rows, n)).astype(np.float32) if adds else poisoned((rows, n))
@@ -100,7 +101,7 @@ def wait_for_a_lost_rank(target: Target) -> tuple[str, float]:
 
 @pytest.mark.slow
 def test_a_lost_rank_is_an_error_and_no_hang(gpu_target):
-    if gpu_target is None or gpu_target.device != "cuda":
+    if gpu_target.device != "cuda":
         pytest.skip("other GPUs have no ranks")
     # A process of its own: the context of the GPU is gone afterwards.
     with ProcessPoolExecutor(1, get_context("spawn")) as processes:

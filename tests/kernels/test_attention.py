@@ -7,6 +7,7 @@ import pytest
 import reference as ref
 from harness import NONE, PAGE, On, Run, assert_same_bits, make_step, pack_params, run
 from reference import AttentionShape
+from tables import table
 
 DTYPE = {"f32": np.float32, "f16": np.float16}
 
@@ -93,9 +94,7 @@ RUNS = [
 ]
 
 
-@pytest.mark.parametrize("cache", ["f32", "f16"])
-@pytest.mark.parametrize("runs", RUNS)
-@pytest.mark.parametrize("shape", HEADS)
+@table(cache=["f32", "f16"], runs=RUNS, shape=HEADS)
 def test_agrees_with_float64(target, rng, shape, runs, cache):
     setting = Setting(rng, shape, runs, cache)
     expected, bound = setting.expected()
@@ -103,10 +102,9 @@ def test_agrees_with_float64(target, rng, shape, runs, cache):
 
 
 @pytest.mark.kind("q8_32")
-@pytest.mark.parametrize("runs", RUNS)
-@pytest.mark.parametrize(
-    "shape",
-    [
+@table(
+    runs=RUNS,
+    shape=[
         AttentionShape(4, 4, 64),
         AttentionShape(8, 8, 20),  # eight heads make five groups of 32: no head's own
         AttentionShape(16, 2, 80),
@@ -120,20 +118,6 @@ def test_rounds_to_q8_32(target, rng, shape, runs):
     ref.assert_activation("q8_32", out, expected, bound)
 
 
-def every_other(shapes, runs):
-    """All shapes with all runs; with each change every other pair, so that each occurs."""
-    return [
-        pytest.param(
-            *shape.values,
-            *run.values,
-            id=f"{shape.id}-{run.id}",
-            marks=[pytest.mark.slow] * ((i + j) % 2),
-        )
-        for i, shape in enumerate(shapes)
-        for j, run in enumerate(runs)
-    ]
-
-
 WHOLE_NUMBERS = [
     *HEADS,
     pytest.param(AttentionShape(8, 8, 20), id="heads-share-groups-of-32"),
@@ -144,7 +128,7 @@ WHOLE_NUMBERS = [
 
 
 @pytest.mark.kind("q16_32")
-@pytest.mark.parametrize(("shape", "runs"), every_other(WHOLE_NUMBERS, RUNS))
+@table(shape=WHOLE_NUMBERS, runs=RUNS, meet=1)
 def test_multiplies_in_whole_numbers(target, rng, shape, runs):
     setting = Setting(rng, shape, runs, "f16")
     expected, bound = setting.expected(kind="q16_32")
@@ -164,8 +148,7 @@ def test_multiplies_in_whole_numbers(target, rng, shape, runs):
 
 
 @pytest.mark.kind("q16_32")
-@pytest.mark.parametrize("scale", [1e-7, 3.0, 1000.0])  # subnormal halves, and large ones
-@pytest.mark.parametrize("shape", WINDOWS_AND_CAPS)
+@table(scale=[1e-7, 3.0, 1000.0], shape=WINDOWS_AND_CAPS)
 def test_multiplies_in_whole_numbers_what_a_row_sees(target, rng, shape, scale):
     setting = Setting(rng, shape, [Run(0, 240, 50), Run(1, 600, 1)], "f16", scale=scale)
     expected, bound = setting.expected(kind="q16_32")
@@ -185,8 +168,7 @@ def test_whole_numbers_of_values_that_differ_in_size(target, rng):
 
 
 @pytest.mark.kind("q16_32")
-@pytest.mark.parametrize("operand", ["query", "keys", "values"])
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@table(operand=["query", "keys", "values"], bad=[np.nan, np.inf])
 def test_whole_numbers_keep_what_is_not_finite_to_the_rows_that_see_it(target, rng, operand, bad):
     setting = Setting(rng, AttentionShape(2, 1, 32), [Run(0, 10, 12)], "f16")
     clean = setting.run(target, "q16_32", row_class="many")
@@ -200,13 +182,11 @@ def test_whole_numbers_keep_what_is_not_finite_to_the_rows_that_see_it(target, r
     assert np.isnan(ref.split_q16_32(out, 64)[1][-1]).all()
 
 
-BFLOATS = pytest.mark.parametrize("bfloats", ["bf16", "bf16_pair"])
+BFLOATS = ["bf16", "bf16_pair"]
 
 
 @pytest.mark.kind("bf16")
-@BFLOATS
-@pytest.mark.parametrize("runs", RUNS)
-@pytest.mark.parametrize("shape", HEADS)
+@table(runs=RUNS, shape=HEADS, bfloats=BFLOATS)
 def test_multiplies_in_bf16(target, rng, shape, runs, bfloats):
     setting = Setting(rng, shape, runs, "f16")
     expected, bound = setting.expected(kind=bfloats)
@@ -215,8 +195,7 @@ def test_multiplies_in_bf16(target, rng, shape, runs, bfloats):
 
 
 @pytest.mark.kind("bf16")
-@BFLOATS
-@pytest.mark.parametrize("shape", WINDOWS_AND_CAPS)
+@table(shape=WINDOWS_AND_CAPS, bfloats=BFLOATS)
 def test_multiplies_in_bf16_what_a_row_sees(target, rng, shape, bfloats):
     setting = Setting(rng, shape, [Run(0, 240, 50), Run(1, 600, 1)], "f16", scale=3.0)
     expected, bound = setting.expected(kind=bfloats)
@@ -224,7 +203,7 @@ def test_multiplies_in_bf16_what_a_row_sees(target, rng, shape, bfloats):
     ref.assert_activation(bfloats, out, expected, bound)
 
 
-@pytest.mark.parametrize("window", [1, 2, 7, 255, 256, 257, 400])
+@table(window=[1, 2, 7, 255, 256, 257, 400])
 def test_a_window_starts_at_the_right_position(target, rng, window):
     """What lies outside any row's window is NaN, so a step too far shows at once."""
     shape = AttentionShape(6, 2, 40, window=window)
@@ -244,8 +223,7 @@ IMAGES = [
 ]
 
 
-@pytest.mark.parametrize("window", [0, 80, 257])
-@pytest.mark.parametrize("runs", IMAGES)
+@table(window=[0, 80, 257], runs=IMAGES)
 def test_rows_of_an_image_see_each_other(target, rng, kind, runs, window):
     """A window begins before a row's own position, and what is behind an image is NaN."""
     setting = Setting(rng, AttentionShape(8, 4, 40, window=window), runs, "f16")
@@ -266,7 +244,7 @@ def test_rows_of_an_image_have_the_same_bits_with_less_of_it_to_do(target, rng, 
     assert_same_bits(out, whole[40:])
 
 
-@pytest.mark.parametrize("soft_cap", [0.5, 30.0])
+@table(soft_cap=[0.5, 30.0])
 def test_soft_cap_bends_the_scores(target, rng, soft_cap):
     shape = AttentionShape(4, 2, 64, soft_cap=soft_cap)
     setting = Setting(rng, shape, [Run(0, 290, 5)], "f16", scale=5.0)
@@ -300,8 +278,7 @@ CUTS = {
 }
 
 
-@pytest.mark.parametrize("row_class", CUTS)
-@pytest.mark.parametrize("window", [0, 100])
+@table(row_class=CUTS, window=[0, 100])
 def test_however_it_is_cut_the_bits_are_the_same(target, rng, kind, window, row_class):
     shape = AttentionShape(8, 4, 40, window=window)
     (n_first, n_second), cuts = CUTS[row_class]
@@ -338,10 +315,7 @@ def test_one_row_alone_has_the_bits_it_has_among_few(target, rng):
     assert_same_bits(alone, together[3:4])
 
 
-@pytest.mark.parametrize("row_class", ["few", "many"])
-@pytest.mark.parametrize("head_dim", [16, 160])
-@pytest.mark.parametrize("cache", ["f32", "f16"])
-@pytest.mark.parametrize("beside", ["q8_0", "f16"])
+@table(row_class=["few", "many"], head_dim=[16, 160], cache=["f32", "f16"], beside=["q8_0", "f16"])
 def test_a_later_row_s_infinity_is_not_seen(target, rng, head_dim, row_class, cache, beside):
     """Rows computed together share loads; an infinite value of the last row must stay its own."""
     shape = AttentionShape(2, 1, head_dim)

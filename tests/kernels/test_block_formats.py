@@ -8,6 +8,7 @@ import gguf
 import numpy as np
 import pytest
 from reference import BLOCK_FORMATS, extreme_blocks, random_blocks
+from tables import table
 from tools.block_formats import FORMATS, make_blocks, quantize
 
 
@@ -22,7 +23,7 @@ def assert_equals_gguf(blocks):
     assert (np.signbit(values) == np.signbit(expected))[number & (values != 0)].all()
 
 
-@pytest.mark.parametrize("name", BLOCK_FORMATS)
+@table(name=BLOCK_FORMATS)
 def test_sizes_and_numbers_are_gguf_s(name):
     made = FORMATS[name]
     kind = gguf.GGMLQuantizationType(made.number)
@@ -30,12 +31,12 @@ def test_sizes_and_numbers_are_gguf_s(name):
     assert gguf.GGML_QUANT_SIZES[kind] == (made.block, made.block_bytes)
 
 
-@pytest.mark.parametrize("name", BLOCK_FORMATS)
+@table(name=BLOCK_FORMATS)
 def test_random_blocks_have_gguf_s_values(name, rng):
     assert_equals_gguf(random_blocks(name, 31, 3 * 256, rng))
 
 
-@pytest.mark.parametrize("name", BLOCK_FORMATS)
+@table(name=BLOCK_FORMATS)
 def test_extreme_blocks_have_gguf_s_values(name):
     blocks = extreme_blocks(name)
     made = blocks.format
@@ -49,9 +50,7 @@ def test_extreme_blocks_have_gguf_s_values(name):
 
 
 @pytest.mark.slow  # of the reference, not of a kernel
-@pytest.mark.parametrize(
-    "name", [name for name in BLOCK_FORMATS if not name.startswith(("iq2", "iq3"))]
-)
+@table(name=[name for name in BLOCK_FORMATS if not name.startswith(("iq2", "iq3"))])
 def test_every_bit_of_a_code_has_its_place(name):
     """One weight of a block differs from 1 at a time."""
     made = FORMATS[name]
@@ -71,7 +70,7 @@ def test_every_bit_of_a_code_has_its_place(name):
         assert np.flatnonzero(dequantised(codes) != unchanged).tolist() == [i]
 
 
-@pytest.mark.parametrize("name", BLOCK_FORMATS)
+@table(name=BLOCK_FORMATS)
 def test_quantize_takes_the_nearest_code(name, rng):
     made = FORMATS[name]
     values = rng.standard_normal((5, 512)) * rng.uniform(0.01, 10, (5, 1))

@@ -21,6 +21,7 @@ from harness import (
     run,
 )
 from reference import AttentionShape
+from tables import table
 from test_attention import CUTS, Setting
 from test_sink_attention import attend
 
@@ -61,8 +62,7 @@ def written(target, cache, rows, n_kv_heads, head_dim, step):
     return caches
 
 
-@pytest.mark.parametrize("cache", TYPES)
-@pytest.mark.parametrize(("n_kv_heads", "head_dim"), [(1, 32), (3, 96), (2, 64), (1, 256)])
+@table({"n_kv_heads, head_dim": [(1, 32), (3, 96), (2, 64), (1, 256)]}, cache=TYPES)
 def test_the_blocks_are_those_of_gguf(target, rng, cache, n_kv_heads, head_dim):
     step = make_step([Run(1, 254, 4), Run(0, 0, 1), Run(2, 600, 2)])
     step.rows["flags"][1] = 0  # inactive: writes nothing
@@ -79,8 +79,7 @@ def test_the_blocks_are_those_of_gguf(target, rng, cache, n_kv_heads, head_dim):
         assert_same_bits(one, expected)
 
 
-@pytest.mark.parametrize("cache", TYPES)
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@table(cache=TYPES, bad=[np.nan, np.inf, -np.inf])
 def test_a_block_with_what_is_not_finite_is_nan(target, rng, cache, bad):
     step = make_step([Run(0, 0, 1)])
     rows = rng.standard_normal((2, 1, 64)).astype(np.float32)
@@ -93,8 +92,7 @@ def test_a_block_with_what_is_not_finite_is_nan(target, rng, cache, bad):
         assert np.isnan(numbers[32:]).all()
 
 
-@pytest.mark.parametrize("cache", TYPES)
-@pytest.mark.parametrize("size", [1e-38, 1e-7])
+@table(cache=TYPES, size=[1e-38, 1e-7])
 def test_small_numbers_stay_finite(target, cache, size):
     """Too small for a half as a scale, or for a reciprocal: zeros, or what the scale still says."""
     step = make_step([Run(0, 0, 1)])
@@ -107,8 +105,7 @@ def test_small_numbers_stay_finite(target, cache, size):
 
 
 # heads, numbers of a head, pairs: all of a head, a part of its first block, whole blocks of it
-@pytest.mark.parametrize("style", [0, 1])
-@pytest.mark.parametrize("shape", [(3, 64, 32), (1, 96, 9), (2, 256, 64)])
+@table(style=[0, 1], shape=[(3, 64, 32), (1, 96, 9), (2, 256, 64)])
 def test_keys_turn_and_are_rounded_again(target, rng, shape, style):
     n_heads, head_dim, n_pairs = shape
     step = make_step([Run(1, 254, 4), Run(0, 0, 1), Run(2, 600, 2)])
@@ -168,17 +165,14 @@ class Blocks(Setting):
         return ref.attention(self.shape, self.query, *self.numbers, self.step, **options)
 
 
-@pytest.mark.parametrize("cache", TYPES)
-@pytest.mark.parametrize("runs", RUNS)
-@pytest.mark.parametrize("shape", SHAPES)
+@table(cache=TYPES, runs=RUNS, shape=SHAPES)
 def test_attention_agrees_with_float64(target, rng, shape, runs, cache):
     setting = Blocks(rng, shape, runs, cache)
     expected, bound = setting.expected()
     ref.assert_activation("f32", setting.run(target, "f32"), expected, bound)
 
 
-@pytest.mark.parametrize("cache", TYPES)
-@pytest.mark.parametrize("shape", SHAPES[1:4])
+@table(cache=TYPES, shape=SHAPES[1:4])
 def test_sinks_are_a_score_more(target, rng, shape, cache):
     setting = Blocks(rng, shape, [Run(0, 200, 70)], cache)
     sinks = rng.standard_normal(shape.n_heads).astype(np.float32)
@@ -186,9 +180,7 @@ def test_sinks_are_a_score_more(target, rng, shape, cache):
     ref.assert_activation("f32", attend(setting, target, "f32", sinks), expected, bound)
 
 
-@pytest.mark.parametrize("row_class", CUTS)
-@pytest.mark.parametrize("window", [0, 100])
-@pytest.mark.parametrize("cache", TYPES)
+@table(row_class=CUTS, window=[0, 100], cache=TYPES)
 def test_however_it_is_cut_the_bits_are_the_same(target, rng, kind, window, row_class, cache):
     (n_first, n_second), cuts = CUTS[row_class]
     shape = AttentionShape(8, 4, 64, window=window)

@@ -15,6 +15,7 @@ from harness import (
     poisoned,
     run,
 )
+from tables import table
 
 # Numbers, width, whether there is a bias, positions that the cache keeps.
 SHAPES = [
@@ -96,8 +97,7 @@ class Convolved:
         return values, bound
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("runs", RUNS)
+@table(shape=SHAPES, runs=RUNS)
 def test_rows_see_the_inputs_before_them(target, rng, shape, runs):
     convolved = Convolved(rng, shape, runs)
     expected, bound = convolved.expected()

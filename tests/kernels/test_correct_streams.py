@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import reference as ref
 from harness import On, assert_same_bits, assert_within, pack_params, plain_step, run
 from streams_cases import Streams
+from tables import table
 
 
 def correct(target, streams, made, scale, threads=1, first_row=0, n_rows=None):
@@ -33,10 +33,7 @@ def correct(target, streams, made, scale, threads=1, first_row=0, n_rows=None):
     return streams.together(stream, others), data
 
 
-@pytest.mark.parametrize("is_scaled", [True, False])
-@pytest.mark.parametrize("active", [0, 1])
-@pytest.mark.parametrize("n_streams", [2, 3, 4])
-@pytest.mark.parametrize("dim", [1, 37, 64, 416, 2080])
+@table(is_scaled=[True, False], active=[0, 1], n_streams=[2, 3, 4], dim=[1, 37, 64, 416, 2080])
 def test_agrees_with_float64(target, rng, dim, n_streams, active, is_scaled):
     streams = Streams(rng, 3, dim, n_streams, active)
     made = rng.standard_normal((3, dim)).astype(np.float32)

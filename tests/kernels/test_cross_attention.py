@@ -7,6 +7,7 @@ import pytest
 import reference as ref
 from harness import PAGE, On, Run, assert_same_bits, make_step, pack_params, run
 from reference import AttentionShape
+from tables import table
 
 HEADS = [
     pytest.param(AttentionShape(1, 1, 1), id="1x1"),
@@ -76,16 +77,14 @@ class Setting:
         return out
 
 
-@pytest.mark.parametrize("cache", ["f32", "f16"])
-@pytest.mark.parametrize("runs", RUNS)
-@pytest.mark.parametrize("shape", HEADS)
+@table(cache=["f32", "f16"], runs=RUNS, shape=HEADS)
 def test_agrees_with_float64(target, rng, shape, runs, cache):
     setting = Setting(rng, shape, runs, cache, 300)
     expected, bound = setting.expected(target)
     ref.assert_activation("f32", setting.run(target, "f32"), expected, bound)
 
 
-@pytest.mark.parametrize("n_positions", [1, 255, 256, 257, 1500])
+@table(n_positions=[1, 255, 256, 257, 1500])
 def test_any_number_of_positions(target, rng, n_positions):
     setting = Setting(rng, AttentionShape(2, 2, 32), [Run(0, 5, 3)], "f32", n_positions)
     expected, bound = setting.expected(target)

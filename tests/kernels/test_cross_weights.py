@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import reference as ref
 from harness import NONE, On, Run, assert_same_bits, pack_params, run
 from reference import AttentionShape
+from tables import table
 from test_cross_attention import Setting
 
 HEADS = [0b1, 0b1010, 0b110001]
@@ -28,9 +28,7 @@ def weights(target, setting: Setting, heads: int, *, first=0, n_out=None, thread
     return out
 
 
-@pytest.mark.parametrize("cache", ["f32", "f16"])
-@pytest.mark.parametrize("heads", HEADS)
-@pytest.mark.parametrize("n_positions", [1, 300, 1500])
+@table(cache=["f32", "f16"], heads=HEADS, n_positions=[1, 300, 1500])
 def test_agrees_with_float64(target, rng, heads, cache, n_positions):
     shape = AttentionShape(6, 3, 40)
     setting = Setting(rng, shape, [Run(0, 5, 4), Run(1, 0, 3)], cache, n_positions)

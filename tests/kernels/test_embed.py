@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gguf
 import numpy as np
-import pytest
 import reference as ref
 from harness import ACTIVE, On, Run, assert_same_bits, make_step, pack_params, poisoned, run
+from tables import table
 
 LOG_STRIDE = 40
 
@@ -23,8 +23,7 @@ def embed(target, table, log, step, scale, dim, *, threads=2, vectors=None):
     return out, statuses
 
 
-@pytest.mark.parametrize("format_name", ref.ALL_FORMATS)
-@pytest.mark.parametrize("scale", [1.0, 11.3137085])
+@table(format_name=ref.ALL_FORMATS, scale=[1.0, 11.3137085])
 def test_takes_the_row_of_the_token_at_the_row_s_position(target, rng, format_name, scale):
     block = ref.FORMATS[format_name].block if format_name in ref.FORMATS else 1
     vocab_size, dim = 50, 512 if block > 32 else 96
@@ -38,7 +37,7 @@ def test_takes_the_row_of_the_token_at_the_row_s_position(target, rng, format_na
     assert_same_bits(out, expected)
 
 
-@pytest.mark.parametrize("format_name", ["f32", "bf16", "q8_0", "q4_k"])
+@table(format_name=["f32", "bf16", "q8_0", "q4_k"])
 def test_a_token_behind_a_table_that_ends_before_the_vocabulary_has_the_first_row(
     target, rng, format_name
 ):
@@ -54,7 +53,7 @@ def test_a_token_behind_a_table_that_ends_before_the_vocabulary_has_the_first_ro
     assert statuses == {4: (2, 4, 12)}
 
 
-@pytest.mark.parametrize("format_name", ref.BLOCK_FORMATS)
+@table(format_name=ref.BLOCK_FORMATS)
 def test_extreme_blocks_are_gguf_s_bit_for_bit(target, format_name):
     """Halves at their ends, infinite and NaN; codes, scales and minima at theirs."""
     blocks = ref.extreme_blocks(format_name)
@@ -71,7 +70,7 @@ def test_extreme_blocks_are_gguf_s_bit_for_bit(target, format_name):
     assert_same_bits(out[number], expected[number])
 
 
-@pytest.mark.parametrize("format_name", ref.TABLE_FORMATS)
+@table(format_name=ref.TABLE_FORMATS)
 def test_any_bytes_are_gguf_s_bit_for_bit(target, rng, format_name):
     """Every byte of these formats means something, also every scale and every exponent."""
     made = ref.FORMATS[format_name]
@@ -97,8 +96,7 @@ def test_every_finite_bfloat16_is_exact(target):
     assert_same_bits(out, values)
 
 
-@pytest.mark.parametrize("format_name", ["f16", "bf16"])
-@pytest.mark.parametrize("dim", [1, 7, 33])
+@table(format_name=["f16", "bf16"], dim=[1, 7, 33])
 def test_dim_needs_no_multiple(target, rng, format_name, dim):
     table = ref.random_weight(format_name, 4, dim, rng)
     log = np.array([[3, 1]], np.uint32)
@@ -106,7 +104,7 @@ def test_dim_needs_no_multiple(target, rng, format_name, dim):
     assert_same_bits(out, table.values.astype(np.float32)[[3, 1]])
 
 
-@pytest.mark.parametrize("threads", [1, 3])
+@table(threads=[1, 3])
 def test_a_token_outside_the_vocabulary_gives_zeros_and_ends_its_row(target, rng, threads):
     table = ref.random_weight("f32", 8, 32, rng)
     log = np.array([[3, 8, 0xFFFFFFFF, 5]], np.uint32)
@@ -126,8 +124,7 @@ def test_an_inactive_row_s_token_is_nobody_s_error(target, rng):
     assert not statuses
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("format_name", ["f32", "bf16", "q8_0", "q4_k"])
+@table(threads=[1, 3], format_name=["f32", "bf16", "q8_0", "q4_k"])
 def test_rows_of_an_image_have_their_vectors_as_they_are(target, rng, format_name, threads):
     dim = 272 if format_name in ("f32", "bf16") else 256
     table = ref.random_weight(format_name, 9, dim, rng)
@@ -144,7 +141,7 @@ def test_rows_of_an_image_have_their_vectors_as_they_are(target, rng, format_nam
     assert_same_bits(out[[0, 1, 7]], expected)
 
 
-@pytest.mark.parametrize("dim", [1, 7, 33])
+@table(dim=[1, 7, 33])
 def test_a_vector_needs_no_multiple(target, rng, dim):
     table = ref.random_weight("f32", 4, dim, rng)
     step = make_step([Run(0, 0, 1), Run(0, 1, 2, is_image=True)])

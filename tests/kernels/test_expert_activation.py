@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import reference as ref
 from harness import On, assert_same_bits, pack_params, plain_step, run
+from tables import table
 
 SILU, GELU_TANH, CLAMPED, RELU_SQUARED = 0, 1, 5, 7
 LIMIT, ALPHA = 1.5, 1.702
@@ -20,9 +20,7 @@ def activate(target, kind, gate, up, activation, *, threads=1, **part):
     return out.reshape(rows, n_chosen, -1)
 
 
-@pytest.mark.parametrize("activation", [SILU, GELU_TANH])
-@pytest.mark.parametrize("n", [32, 2880])
-@pytest.mark.parametrize("rows", [1, 7])
+@table(activation=[SILU, GELU_TANH], n=[32, 2880], rows=[1, 7])
 def test_is_gated_activation_of_each(target, rng, kind, activation, n, rows):
     gate, up = rng.standard_normal((2, rows, 3, n)).astype(np.float32)
     found = activate(target, kind, gate, up, activation)
@@ -33,8 +31,7 @@ def test_is_gated_activation_of_each(target, rng, kind, activation, n, rows):
     assert_same_bits(found.reshape(out.shape), out)
 
 
-@pytest.mark.parametrize("activation", [SILU, RELU_SQUARED])
-@pytest.mark.parametrize("n", [32, 1856])
+@table(activation=[SILU, RELU_SQUARED], n=[32, 1856])
 def test_without_a_gate_it_is_the_activation_of_each(target, rng, kind, activation, n):
     made = rng.standard_normal((5, 3, n)).astype(np.float32)
     found = activate(target, kind, made, None, activation)
@@ -44,7 +41,7 @@ def test_without_a_gate_it_is_the_activation_of_each(target, rng, kind, activati
     assert_same_bits(found.reshape(out.shape), out)
 
 
-@pytest.mark.parametrize("n", [32, 2880])
+@table(n=[32, 2880])
 def test_clamped_agrees_with_float64(target, rng, kind, n):
     gate, up = (3 * rng.standard_normal((2, 5, 2, n))).astype(np.float32)
     gate[0, 0, :4] = [-100, 100, 0, LIMIT]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from expert_cases import make_routes
 from harness import On, assert_same_bits, pack_params, plain_step, poisoned, run
+from tables import table
 
 
 def combine(target, data, routes, *, threads=1, **part):
@@ -17,9 +17,7 @@ def combine(target, data, routes, *, threads=1, **part):
     return out
 
 
-@pytest.mark.parametrize("n", [1, 33, 512, 2880])
-@pytest.mark.parametrize("n_chosen", [1, 2, 8])
-@pytest.mark.parametrize("rows", [1, 6])
+@table(n=[1, 33, 512, 2880], n_chosen=[1, 2, 8], rows=[1, 6])
 def test_products_are_added_one_by_one(target, rng, n, n_chosen, rows):
     """Each rounded, and each sum: float32 of NumPy has the same bits."""
     data = rng.standard_normal((rows, n_chosen, n)).astype(np.float32)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import reference as ref
 from expert_cases import make_routes
 from harness import (
@@ -18,6 +17,7 @@ from harness import (
     run,
 )
 from rounded_inputs import is_streamed
+from tables import table
 
 # experts, chosen, n, k: k is rounded up to whole blocks. 2,880 is no multiple of 256.
 # 130 columns are three tiles of a prompt on a GPU.
@@ -63,16 +63,17 @@ def exact(weight, activation, routes, n_inputs, n_experts):
     return values.reshape(rows, -1), bounds.reshape(rows, -1)
 
 
-@pytest.mark.parametrize("rows", [1, 16, 75])
-@pytest.mark.parametrize("how", ["even", "skewed"])
-@pytest.mark.parametrize("format_name", ref.ALL_FORMATS)
+@table(
+    format_name=ref.ALL_FORMATS,
+    how=["even", "skewed"],
+    rows=[1, 16, 75],
+    functions=("format_name", "rows"),
+)
 def test_agrees_with_float64(target, rng, format_name, rows, how):
     check(target, rng, format_name, SHAPES[1], rows, how)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 30])
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("format_name", ["f32", "bf16", "q4_0", "q6_k"])
+@table(format_name=["f32", "bf16", "q4_0", "q6_k"], shape=SHAPES, rows=[1, 2, 30])
 def test_other_shapes_agree_with_float64(target, rng, format_name, shape, rows):
     check(target, rng, format_name, shape, rows, "even")
 
@@ -90,8 +91,7 @@ def check(target, rng, format_name, shape, rows, how):
     assert_within(out, expected, bound)
 
 
-@pytest.mark.parametrize("format_name", ["bf16", "q4_0", "q4_k", "mxfp4"])
-@pytest.mark.parametrize("rows", [1, 40])
+@table(format_name=["bf16", "q4_0", "q4_k", "mxfp4"], rows=[1, 40])
 def test_a_width_that_is_no_multiple_of_256(target, rng, format_name, rows):
     n_experts, n_chosen, n, k = 4, 2, 90, fit(format_name, 2880)
     weight = ref.random_weight(format_name, n_experts * n, k, rng)
@@ -103,8 +103,7 @@ def test_a_width_that_is_no_multiple_of_256(target, rng, format_name, rows):
     assert_within(out, expected, bound)
 
 
-@pytest.mark.parametrize("format_name", ["f32", "f16", "q8_0", "q6_k"])
-@pytest.mark.parametrize("rows", [1, 9, 70])
+@table(format_name=["f32", "f16", "q8_0", "q6_k"], rows=[1, 9, 70])
 def test_a_bias_is_added_once_rounded(target, rng, format_name, rows):
     n_experts, n_chosen, n, k = 6, 2, 45, fit(format_name, 64)
     weight = ref.random_weight(format_name, n_experts * n, k, rng)
@@ -118,9 +117,11 @@ def test_a_bias_is_added_once_rounded(target, rng, format_name, rows):
     assert_same_bits(found, plain + own)
 
 
-@pytest.mark.parametrize("format_name", ref.ALL_FORMATS)
-@pytest.mark.parametrize(("row_class", "rows"), [("few", 16), ("many", 141)])
-@pytest.mark.parametrize("how", ["even", "skewed"])
+@table(
+    {"row_class, rows": [("few", 16), ("many", 141)]},
+    format_name=ref.ALL_FORMATS,
+    how=["even", "skewed"],
+)
 def test_a_row_has_the_same_bits_whoever_shares_its_experts(
     target, rng, format_name, row_class, rows, how
 ):
@@ -147,8 +148,7 @@ def test_a_row_has_the_same_bits_whoever_shares_its_experts(
         assert (outside.view(np.uint8) == 0xFF).all(), "wrote rows that are not its own"
 
 
-@pytest.mark.parametrize("format_name", ref.ALL_FORMATS)
-@pytest.mark.parametrize("rows", [1, 5, 50])
+@table(format_name=ref.ALL_FORMATS, rows=[1, 5, 50])
 def test_an_expert_is_a_matmul_of_its_own(target, rng, format_name, rows):
     """The bits of `matmul` with that expert's weight alone, where it is not streamed."""
     n_experts, n, k = 3, 40, fit(format_name, 64)
@@ -179,6 +179,7 @@ def test_experts_that_nobody_chose_are_not_read(target, rng):
     """Their weights are no numbers here: one that was read would show."""
     n_experts, n, k, rows = 6, 32, 64, 20
     weight = ref.random_weight("f32", n_experts * n, k, rng)
+    weight.data = weight.data.copy()
     weight.data[2 * n : 3 * n].view(np.float32)[...] = np.nan
     routes = make_routes(rng, rows, n_experts, 2, "even")
     routes["expert"][routes["expert"] == 2] = 5

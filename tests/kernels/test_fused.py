@@ -6,8 +6,6 @@ for bit: a fused kernel calls what the unfused ones call, on the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
 import numpy as np
 import pytest
 import reference as ref
@@ -24,13 +22,61 @@ from harness import (
     row_class_of,
     run,
 )
+from tables import table
 
 DTYPE = {"f32": np.float32, "f16": np.float16}
-Outputs = list[np.ndarray]
 
 
-def matmul_group(target: Target, case: tuple, rng: np.random.Generator) -> tuple[Outputs, Outputs]:
-    formats, with_bias, rows = case
+GROUPS = [
+    (("f32",), (False,)),
+    (("f16", "f32"), (True, False)),
+    (("f16", "f16", "f16"), (True, True, True)),
+    (("f32", "f16", "f32"), (False, True, False)),
+    (("q8_0",), (True,)),
+    (("q4_0", "q8_0"), (False, False)),
+    (("q4_0", "q4_0", "q8_0"), (True, True, True)),
+    (("q8_0", "q4_0", "q4_0"), (False, False, True)),
+    (("q4_k", "q4_k", "q6_k"), (False, True, False)),
+    (("q3_k", "q5_0", "q2_k"), (True, False, False)),
+    (("bf16", "f32", "f16"), (False, False, True)),
+    (("q5_k", "q5_1", "q4_1"), (False, False, False)),
+]
+HEADS = [(1, 1, 2, 1), (7, 1, 40, 20), (4, 2, 64, 16), (3, 3, 123, 50)]
+CACHES = [(cache, heads) for cache in DTYPE for heads in HEADS]
+BLOCK_BYTES = {"q8_0": (34, 34), "q4_0": (34, 18)}  # of 32 numbers of keys, of values
+BLOCK_HEADS = [(1, 1, 32, 16), (4, 2, 64, 9), (6, 3, 256, 128)]
+CACHES += [(cache, heads) for cache in BLOCK_BYTES for heads in BLOCK_HEADS]
+
+# One wider than any slice, odd ones, several to a slice; of each, formats and rows.
+WIDE_HEADS = [(2, 1, 272, 136), (7, 1, 40, 20), (4, 2, 64, 16), (3, 3, 30, 7)]
+PROJECTED = [
+    (formats, list(DTYPE)[i % 2], i // 2 % 2, heads, i % 3 > 0, i % 2 > 0, rows)
+    for heads in WIDE_HEADS
+    for i, (formats, rows) in enumerate(
+        [
+            (("q4_0", "q4_0", "q8_0"), 70),
+            (("q4_k", "q4_k", "q6_k"), 5),
+            (("f16", "f16", "f16"), 300),
+            (("bf16", "f16", "bf16"), 33),
+            (("f32", "f32", "f32"), 7),
+            (("q2_k", "q3_k", "q5_1"), 1),
+            (("q5_k", "q5_0", "q4_1"), 16),
+        ]
+    )
+]
+
+# n, rows; the last two: several slices at once.
+GATED = [(7, 3), (96, 1), (300, 70), (1700, 1), (1700, 5)]
+ACTIVATIONS = [(format_name, i % 2) for i, format_name in enumerate(ref.ALL_FORMATS)]
+
+
+def assert_same_results(results: list[np.ndarray], expected: list[np.ndarray]) -> None:
+    for index, (result, wanted) in enumerate(zip(results, expected, strict=True)):
+        assert_same_bits(result, wanted, f"result {index}")
+
+
+@table({"formats, with_bias": GROUPS}, rows=[1, 5, 70], functions=("formats", "rows"))
+def test_matmul_group(target, rng, formats, with_bias, rows):
     row_class, k = row_class_of(rows), 512
     if len({target.kind_of(f, row_class) for f in formats}) > 1:
         row_class = "few"  # as many rows they would not be a group
@@ -58,11 +104,11 @@ def matmul_group(target: Target, case: tuple, rng: np.random.Generator) -> tuple
         run("matmul", [x.data, weight, out], pack_params("matmul", n, k), step, on)
         if bias is not None:
             run("add_bias", [out, bias], pack_params("add_bias", n), step, On(target))
-    return outs, expected
+    assert_same_results(outs, expected)
 
 
-def matmul_add(target: Target, case: tuple, rng: np.random.Generator) -> tuple[Outputs, Outputs]:
-    format_name, rows = case
+@table(format_name=ref.ALL_FORMATS, rows=[1, 16, 70], functions=("format_name", "rows"))
+def test_matmul_add(target, rng, format_name, rows):
     kind, n, k = target.kind_of(format_name, row_class_of(rows)), 77, 512
     step = plain_step(rows)
     x = ref.make_activation(kind, rng.standard_normal((rows, k)))
@@ -73,11 +119,11 @@ def matmul_add(target: Target, case: tuple, rng: np.random.Generator) -> tuple[O
     run("matmul_add", [x.data, weight, data], pack_params("matmul_add", n, k), step, on)
     run("matmul", [x.data, weight, product], pack_params("matmul", n, k), step, on)
     run("add", [expected, product], pack_params("add", n, 0), step, On(target))
-    return [data], [expected]
+    assert_same_results([data], [expected])
 
 
-def norm_add(target: Target, case: tuple, rng: np.random.Generator) -> tuple[Outputs, Outputs]:
-    dim, rows = case
+@table(dim=[1, 7, 40, 640], rows=[1, 17])
+def test_norm_add(target, rng, dim, rows):
     step = plain_step(rows)
     x = rng.standard_normal((rows, dim)).astype(np.float32)
     weight = rng.standard_normal(dim).astype(np.float32)
@@ -87,11 +133,14 @@ def norm_add(target: Target, case: tuple, rng: np.random.Generator) -> tuple[Out
     run("norm_add", [x, weight, data], params, step, On(target, 2))
     run("rms_norm", [x, weight, normed], params, step, On(target, 1, "f32"))
     run("add", [expected, normed], pack_params("add", dim, 0), step, On(target))
-    return [data], [expected]
+    assert_same_results([data], [expected])
 
 
-def gated_matmul(target: Target, case: tuple, rng: np.random.Generator) -> tuple[Outputs, Outputs]:
-    format_name, activation, n, rows = case
+# A GPU fuses more: the norm as well (test_norm_gated_matmul.py), attention as well
+# (test_rope_attention.py).
+@pytest.mark.cpu
+@table({"n, rows": GATED, "format_name, activation": ACTIVATIONS})
+def test_gated_matmul(target, rng, format_name, activation, n, rows):
     kind, k = target.kind_of(format_name, row_class_of(rows)), 768
     n = -(-n // 32) * 32 if kind == "q8_32" else n
     step = plain_step(rows)
@@ -106,13 +155,19 @@ def gated_matmul(target: Target, case: tuple, rng: np.random.Generator) -> tuple
         run("matmul", operands, pack_params("matmul", n, k), step, On(target, 1, kind))
     params = pack_params("gated_activation", n, activation, 0, 0)
     run("gated_activation", [*products, expected], params, step, On(target, 1, kind))
-    return [out], [expected]
+    assert_same_results([out], [expected])
 
 
-def rope_kv_write(
-    target: Target, case: tuple, rng: np.random.Generator, *, norm: bool = False
-) -> tuple[Outputs, Outputs]:
-    cache, style, (n_heads, n_kv_heads, head_dim, n_pairs) = case
+def check_rope_kv_write(
+    target: Target,
+    rng: np.random.Generator,
+    cache: str,
+    style: int,
+    heads: tuple[int, int, int, int],
+    *,
+    norm: bool,
+) -> None:
+    n_heads, n_kv_heads, head_dim, n_pairs = heads
     step = make_step([Run(1, 250, 9), Run(0, 3, 1)])
     step.rows["flags"][4] = 0  # writes no cache, fused or not
     rows = len(step.rows)
@@ -122,7 +177,7 @@ def rope_kv_write(
     norms = list(rng.uniform(0.5, 1.5, (2, head_dim)).astype(np.float32))
     key_before = key.copy()
 
-    def caches(like: Step) -> Outputs:
+    def caches(like: Step) -> list[np.ndarray]:
         shape = (like.n_pages, n_kv_heads, 256)
         if cache in DTYPE:
             return [poisoned((*shape, head_dim), DTYPE[cache]) for _ in range(2)]
@@ -154,19 +209,23 @@ def rope_kv_write(
         step,
         On(target, cache=cache),
     )
-    return [query, *fused], [sequence_query, *sequence]
+    assert_same_results([query, *fused], [sequence_query, *sequence])
 
 
-def norm_rope_kv_write(
-    target: Target, case: tuple, rng: np.random.Generator
-) -> tuple[Outputs, Outputs]:
-    return rope_kv_write(target, case, rng, norm=True)
+@table({"cache, heads": CACHES}, style=[0, 1])
+def test_rope_kv_write(target, rng, cache, style, heads):
+    check_rope_kv_write(target, rng, cache, style, heads, norm=False)
 
 
-def matmul_rope_kv_write(
-    target: Target, case: tuple, rng: np.random.Generator
-) -> tuple[Outputs, Outputs]:
-    formats, cache, style, (n_heads, n_kv_heads, head_dim, n_pairs), norm, with_bias, rows = case
+@table({"cache, heads": CACHES}, style=[0, 1])
+def test_norm_rope_kv_write(target, rng, cache, style, heads):
+    check_rope_kv_write(target, rng, cache, style, heads, norm=True)
+
+
+@pytest.mark.cpu  # a GPU has no such kernel
+@table({"formats, cache, style, heads, norm, with_bias, rows": PROJECTED})
+def test_matmul_rope_kv_write(target, rng, formats, cache, style, heads, norm, with_bias, rows):
+    n_heads, n_kv_heads, head_dim, n_pairs = heads
     k = 512
     if len({target.kind_of(f, "many") for f in formats}) > 1:
         formats = formats[:1] * 3  # otherwise they would not be a group
@@ -197,93 +256,4 @@ def matmul_rope_kv_write(
     name = "norm_rope_kv_write" if norm else "rope_kv_write"
     params = pack_params(name, *heads)
     run(name, [*outs, angles, *sequence, *norms], params, step, On(target, cache=cache))
-    return [query, *fused], [outs[0], *sequence]
-
-
-GROUPS = [
-    (("f32",), (False,)),
-    (("f16", "f32"), (True, False)),
-    (("f16", "f16", "f16"), (True, True, True)),
-    (("f32", "f16", "f32"), (False, True, False)),
-    (("q8_0",), (True,)),
-    (("q4_0", "q8_0"), (False, False)),
-    (("q4_0", "q4_0", "q8_0"), (True, True, True)),
-    (("q8_0", "q4_0", "q4_0"), (False, False, True)),
-    (("q4_k", "q4_k", "q6_k"), (False, True, False)),
-    (("q3_k", "q5_0", "q2_k"), (True, False, False)),
-    (("bf16", "f32", "f16"), (False, False, True)),
-    (("q5_k", "q5_1", "q4_1"), (False, False, False)),
-]
-HEADS = [(1, 1, 2, 1), (7, 1, 40, 20), (4, 2, 64, 16), (3, 3, 123, 50)]
-CACHES = [(cache, style, heads) for cache in DTYPE for style in (0, 1) for heads in HEADS]
-BLOCK_BYTES = {"q8_0": (34, 34), "q4_0": (34, 18)}  # of 32 numbers of keys, of values
-BLOCK_HEADS = [(1, 1, 32, 16), (4, 2, 64, 9), (6, 3, 256, 128)]
-CACHES += [
-    (cache, style, heads) for cache in BLOCK_BYTES for style in (0, 1) for heads in BLOCK_HEADS
-]
-
-# One wider than any slice, odd ones, several to a slice; of each, formats and rows.
-WIDE_HEADS = [(2, 1, 272, 136), (7, 1, 40, 20), (4, 2, 64, 16), (3, 3, 30, 7)]
-PROJECTED = [
-    (formats, list(DTYPE)[i % 2], i // 2 % 2, heads, i % 3 > 0, i % 2 > 0, rows)
-    for heads in WIDE_HEADS
-    for i, (formats, rows) in enumerate(
-        [
-            (("q4_0", "q4_0", "q8_0"), 70),
-            (("q4_k", "q4_k", "q6_k"), 5),
-            (("f16", "f16", "f16"), 300),
-            (("bf16", "f16", "bf16"), 33),
-            (("f32", "f32", "f32"), 7),
-            (("q2_k", "q3_k", "q5_1"), 1),
-            (("q5_k", "q5_0", "q4_1"), 16),
-        ]
-    )
-]
-
-# n, rows; the last two: several slices at once.
-GATED = [(7, 3), (96, 1), (300, 70), (1700, 1), (1700, 5)]
-
-# Each fused operation, its generator of (fused, sequence) results, and the cases.
-FUSED: dict[str, tuple[Callable[..., tuple[Outputs, Outputs]], list[tuple]]] = {
-    "matmul_group": (matmul_group, [(*group, rows) for group in GROUPS for rows in (1, 5, 70)]),
-    "norm_add": (norm_add, [(dim, rows) for dim in (1, 7, 40, 640) for rows in (1, 17)]),
-    "matmul_add": (matmul_add, [(f, rows) for f in ref.ALL_FORMATS for rows in (1, 16, 70)]),
-    "gated_matmul": (
-        gated_matmul,
-        [(f, i % 2, n, rows) for i, f in enumerate(ref.ALL_FORMATS) for n, rows in GATED],
-    ),
-    "matmul_rope_kv_write": (matmul_rope_kv_write, PROJECTED),
-    "rope_kv_write": (rope_kv_write, CACHES),
-    "norm_rope_kv_write": (norm_rope_kv_write, CACHES),
-}
-
-
-# A GPU fuses more: the norm as well (test_norm_gated_matmul.py), attention as well
-# (test_rope_attention.py).
-ON_THE_CPU = ("gated_matmul", "matmul_rope_kv_write")
-
-
-def cases_of(names: Iterable[str]) -> pytest.MarkDecorator:
-    cases = [
-        pytest.param(name, case, id=f"{name}-{i}")
-        for name in names
-        for i, case in enumerate(FUSED[name][1])
-    ]
-    return pytest.mark.parametrize(("name", "case"), cases)
-
-
-@cases_of(name for name in FUSED if name not in ON_THE_CPU)
-def test_a_fused_kernel_is_its_sequence_bit_for_bit(target, rng, name, case):
-    check_fused(target, rng, name, case)
-
-
-@pytest.mark.cpu
-@cases_of(ON_THE_CPU)
-def test_one_that_only_a_cpu_has_is_its_sequence_bit_for_bit(target, rng, name, case):
-    check_fused(target, rng, name, case)
-
-
-def check_fused(target: Target, rng: np.random.Generator, name: str, case: tuple) -> None:
-    results, expected = FUSED[name][0](target, case, rng)
-    for index, (result, wanted) in enumerate(zip(results, expected, strict=True)):
-        assert_same_bits(result, wanted, f"{name}, result {index}")
+    assert_same_results([query, *fused], [outs[0], *sequence])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import reference as ref
 from harness import On, assert_same_bits, pack_params, plain_step, run
+from tables import table
 
 ACTIVATIONS = [
     pytest.param(0, id="silu"),
@@ -34,9 +35,7 @@ def activate(
     return out
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize("n", [1, 7, 64, 416, 2080, 4100])
-@pytest.mark.parametrize("rows", [1, 3])
+@table(activation=ACTIVATIONS, n=[1, 7, 64, 416, 2080, 4100], rows=[1, 3])
 def test_agrees_with_float64(target, rng, kind, activation, n, rows):
     n = -(-n // 32) * 32 if kind == "q8_32" else n
     gate = (rng.standard_normal((rows, n)) * 3).astype(np.float32)
@@ -45,7 +44,7 @@ def test_agrees_with_float64(target, rng, kind, activation, n, rows):
     ref.assert_activation(kind, activate(target, kind, gate, up, activation), expected, bound)
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+@table(activation=ACTIVATIONS)
 def test_every_size_of_number(target, activation):
     """Each sign, exponents from the subnormals to 1e30, and every quarter up to 120."""
     sizes = np.concatenate([10.0 ** np.arange(-44, 31, 0.25), np.arange(0, 120, 0.25)])
@@ -55,7 +54,7 @@ def test_every_size_of_number(target, activation):
     ref.assert_activation("f32", activate(target, "f32", gate, up, activation), expected, bound)
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+@table(activation=ACTIVATIONS)
 def test_not_a_number_stays_one(target, activation):
     gate = np.array([[np.nan, 1, 2]], np.float32)
     out = activate(target, "f32", gate, np.ones_like(gate), activation)
@@ -73,7 +72,7 @@ def test_gelu_with_the_error_function(target, rng, kind):
     ref.assert_activation(kind, found, act * up, bound * np.abs(up))
 
 
-@pytest.mark.parametrize("up_first", [0, 32, 5 * 416])
+@table(up_first=[0, 32, 5 * 416])
 def test_up_may_be_a_part_of_longer_rows(target, rng, kind, up_first):
     gate = (rng.standard_normal((3, 416)) * 3).astype(np.float32)
     wide = rng.standard_normal((3, 6 * 416)).astype(np.float32)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import reference as ref
 from harness import On, Run, assert_same_bits, assert_within, make_step, pack_params, poisoned, run
+from tables import table
 
 # n_key_heads, n_value_heads, key_dim, value_dim
 SHAPES = [
@@ -119,10 +120,7 @@ class Recurrent:
         return out.reshape(n, -1), bound.reshape(n, -1) + ref.TINY, states, state_bounds
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("runs", RUNS)
-@pytest.mark.parametrize("channels", [False, True], ids=["heads", "channels"])
-@pytest.mark.parametrize("tiled", [False, True], ids=["neighbours", "tiled"])
+@table(shape=SHAPES, runs=RUNS, channels=[False, True], tiled=[False, True])
 def test_agrees_with_float64(target, rng, shape, runs, tiled, channels):
     recurrent = Recurrent(rng, shape, runs, tiled, channels)
     expected, bound, states, state_bounds = recurrent.expected()
@@ -147,7 +145,7 @@ def part_of(recurrent, rng, runs, rows):
     return part
 
 
-@pytest.mark.parametrize("channels", [False, True], ids=["heads", "channels"])
+@table(channels=[False, True])
 def test_a_text_has_the_same_bits_alone_in_pieces_and_beside_others(target, rng, channels):
     shape = (2, 4, 24, 20)
     runs = [Run(0, 0, 20), Run(1, 9, 3), Run(2, 0, 5)]
@@ -182,7 +180,7 @@ def test_keys_and_queries_of_zeros_have_a_length(target, rng):
     assert_within(out, expected, bound)
 
 
-@pytest.mark.parametrize("channels", [False, True], ids=["heads", "channels"])
+@table(channels=[False, True])
 def test_a_row_that_is_not_active_changes_nothing(target, rng, channels):
     runs = [Run(0, 4, 6), Run(1, 8, 2)]
     recurrent = Recurrent(rng, (1, 2, 16, 32), runs, channels=channels)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import reference as ref
 from harness import On, assert_same_bits, assert_within, pack_params, plain_step, poisoned, run
+from tables import table
 
 EPSILON = 1e-5
 
@@ -56,9 +56,7 @@ def expected(operands, group, factor=1.0):
     return result.reshape(shape) * weight, weighted + ref.TINY
 
 
-@pytest.mark.parametrize(
-    ("n_rows", "dim", "group"), [(1, 1, 1), (3, 96, 96), (5, 120, 40), (2, 1536, 192)]
-)
+@table({"n_rows, dim, group": [(1, 1, 1), (3, 96, 96), (5, 120, 40), (2, 1536, 192)]})
 def test_groups_are_normed_by_themselves(target, rng, n_rows, dim, group):
     operands = make(rng, n_rows, dim)
     values, bound = expected(operands, group)
@@ -79,7 +77,7 @@ def test_the_gate_is_multiplied_first(target, rng):
     assert (np.abs(found - expected(operands, 48)[0]) > bound).any()
 
 
-@pytest.mark.parametrize(("n_rows", "dim", "group"), [(1, 32, 8), (5, 192, 48), (2, 1536, 1536)])
+@table({"n_rows, dim, group": [(1, 32, 8), (5, 192, 48), (2, 1536, 1536)]})
 def test_without_a_weight_nothing_is_normed(target, rng, kind, n_rows, dim, group):
     values, gate, _ = make(rng, n_rows, dim)
     gated, bound = let_through((values, gate, None), 1.75)

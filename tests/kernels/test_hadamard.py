@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import reference as ref
 from harness import On, assert_same_bits, pack_params, plain_step, run
+from tables import table
 
 
 def rotate(target, data, width, kind="f32", threads=1, row_class=""):
@@ -32,9 +32,7 @@ def rotated(data, width):
     return (parts @ matrix).reshape(data.shape), bound.reshape(data.shape)
 
 
-@pytest.mark.parametrize(
-    ("n", "width"), [(32, 32), (96, 32), (192, 64), (576, 64), (384, 128), (1024, 256), (160, 32)]
-)
+@table({"n, width": [(32, 32), (96, 32), (192, 64), (576, 64), (384, 128), (1024, 256), (160, 32)]})
 def test_agrees_with_float64_and_rows_change_no_bit(target, rng, n, width):
     data = (rng.standard_normal((9, n)) * np.exp(rng.standard_normal(n))).astype(np.float32)
     expected, bound = rotated(data, width)
@@ -44,7 +42,7 @@ def test_agrees_with_float64_and_rows_change_no_bit(target, rng, n, width):
     assert_same_bits(rotate(target, data[4:5], width), out[4:5])
 
 
-@pytest.mark.parametrize("width", [32, 64, 256])
+@table(width=[32, 64, 256])
 def test_twice_is_not_at_all(target, rng, width):
     data = rng.standard_normal((3, 256)).astype(np.float32)
     once = rotate(target, data, width)

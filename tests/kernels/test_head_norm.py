@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import reference as ref
 from harness import On, assert_same_bits, assert_within, pack_params, plain_step, run
+from tables import table
 
 
 def normalise(target, data, weight, n_heads, threads=1):
@@ -20,7 +20,7 @@ def normalise(target, data, weight, n_heads, threads=1):
     return out
 
 
-@pytest.mark.parametrize(("n_heads", "head_dim"), [(1, 1), (7, 40), (3, 64), (2, 80), (5, 128)])
+@table({"n_heads, head_dim": [(1, 1), (7, 40), (3, 64), (2, 80), (5, 128)]})
 def test_agrees_with_float64_and_rows_change_no_bit(target, rng, n_heads, head_dim):
     rows = 9
     data = rng.standard_normal((rows, n_heads * head_dim)).astype(np.float32)

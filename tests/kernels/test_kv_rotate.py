@@ -17,6 +17,7 @@ from harness import (
     poisoned,
     run,
 )
+from tables import table
 
 DTYPE = {"f32": np.float32, "f16": np.float16}
 RUNS = [Run(1, 254, 4), Run(0, 0, 1), Run(2, 600, 2)]
@@ -65,9 +66,7 @@ class Keys:
         return kept
 
 
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("cache", ["f32", "f16"])
-@pytest.mark.parametrize("shape", SHAPES)
+@table(style=STYLES, cache=["f32", "f16"], shape=SHAPES)
 def test_turns_the_pairs_of_the_rows_keys(target, rng, shape, cache, style):
     keys = Keys(rng, shape, style, cache)
     kept = keys.rotated(target)
@@ -86,7 +85,7 @@ def test_turns_the_pairs_of_the_rows_keys(target, rng, shape, cache, style):
     assert_same_bits(keys.rotated(target, threads=3), kept)
 
 
-@pytest.mark.parametrize("cache", ["f32", "f16"])
+@table(cache=["f32", "f16"])
 def test_no_turn_changes_no_bit(target, rng, cache):
     keys = Keys(rng, (3, 40, 0, 20), 1, cache)
     none = np.tile(np.array([1, 0], np.float32), 20)

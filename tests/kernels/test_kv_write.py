@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import reference as ref
 from harness import ACTIVE, On, Run, assert_same_bits, make_step, pack_params, poisoned, run
+from tables import table
 
 DTYPE = {"f32": np.float32, "f16": np.float16}
 RUNS = [Run(1, 254, 4), Run(0, 0, 1), Run(2, 600, 2)]
@@ -21,9 +21,11 @@ def expected_cache(step, rows, dtype, n_kv_heads, head_dim):
     return cache
 
 
-@pytest.mark.parametrize("cache", ["f32", "f16"])
-@pytest.mark.parametrize(("n_kv_heads", "head_dim"), [(1, 1), (3, 40), (2, 64), (1, 123)])
-@pytest.mark.parametrize("threads", [1, 3])
+@table(
+    {"n_kv_heads, head_dim": [(1, 1), (3, 40), (2, 64), (1, 123)]},
+    cache=["f32", "f16"],
+    threads=[1, 3],
+)
 def test_writes_the_row_s_place_only(target, rng, cache, n_kv_heads, head_dim, threads):
     step = make_step(RUNS)
     step.rows["flags"][1] = 0  # inactive: writes nothing

@@ -18,6 +18,7 @@ from harness import (
 )
 from latent_cases import DTYPE
 from reference import AttentionShape
+from tables import table
 
 ATTENTIONS = [
     pytest.param((1, 1, 1), id="1x1"),
@@ -85,11 +86,10 @@ class Attended:
         return out
 
 
-@pytest.mark.parametrize("cache", ["f32", "f16"])
-@pytest.mark.parametrize("shape", ATTENTIONS)
-@pytest.mark.parametrize(
-    "runs",
-    [
+@table(
+    cache=["f32", "f16"],
+    shape=ATTENTIONS,
+    runs=[
         pytest.param([Run(0, 0, 1)], id="first"),
         pytest.param([Run(0, 600, 2), Run(1, 3, 17)], id="two-sequences"),
         pytest.param([Run(0, 200, 70)], id="70-rows"),

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
 from harness import (
     assert_same_bits,
     assert_within,
 )
 from latent_cases import FLOATS, SHAPES, STYLES, Heads, angles_of
+from tables import table
 
 
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("number", FLOATS)
-@pytest.mark.parametrize("form", ["kv_b", "k_b"])
-@pytest.mark.parametrize("shape", SHAPES)
+@table(style=STYLES, number=FLOATS, form=["kv_b", "k_b"], shape=SHAPES)
 def test_queries_go_through_the_keys_matrix(target, rng, shape, form, number, style):
     heads = Heads(rng, shape, form, number)
     rows, angles = heads.rows(rng, 3), angles_of(rng, 3, heads.n_pairs)
@@ -21,7 +18,7 @@ def test_queries_go_through_the_keys_matrix(target, rng, shape, form, number, st
     assert_within(heads.query(target, rows, angles, style), expected, bound)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@table(shape=SHAPES)
 def test_without_angles_nothing_rotates(target, rng, shape):
     heads = Heads(rng, shape, "kv_b", "f32")
     rows = heads.rows(rng, 3)
@@ -29,7 +26,7 @@ def test_without_angles_nothing_rotates(target, rng, shape):
     assert_within(heads.query(target, rows, None, 0), expected, bound)
 
 
-@pytest.mark.parametrize("form", ["kv_b", "k_b"])
+@table(form=["kv_b", "k_b"])
 def test_queries_have_the_same_bits_alone_and_beside_others(target, rng, form):
     heads = Heads(rng, (3, 20, 5, 72, 12), form, "f32")
     rows, angles = heads.rows(rng, 37), angles_of(rng, 37, heads.n_pairs)

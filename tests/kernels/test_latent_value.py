@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import reference as ref
 from harness import (
     assert_same_bits,
     assert_within,
 )
 from latent_cases import FLOATS, SHAPES, Heads
+from tables import table
 
 
-@pytest.mark.parametrize("number", FLOATS)
-@pytest.mark.parametrize("form", ["kv_b", "k_b"])
-@pytest.mark.parametrize("shape", SHAPES)
+@table(number=FLOATS, form=["kv_b", "k_b"], shape=SHAPES)
 def test_values_come_from_the_values_matrix(target, rng, shape, form, number):
     heads = Heads(rng, shape, form, number)
     rows = rng.standard_normal((3, heads.n_heads * heads.rank)).astype(np.float32)
@@ -22,8 +20,7 @@ def test_values_come_from_the_values_matrix(target, rng, shape, form, number):
     assert_within(heads.value(target, rows, "f32"), expected, bound)
 
 
-@pytest.mark.parametrize("number", FLOATS)
-@pytest.mark.parametrize(("n_heads", "value_dim"), [(4, 32), (6, 16), (8, 12), (3, 96)])
+@table({"n_heads, value_dim": [(4, 32), (6, 16), (8, 12), (3, 96)]}, number=FLOATS)
 def test_values_in_every_kind(target, rng, kind, n_heads, value_dim, number):
     heads = Heads(rng, (n_heads, 8, 4, 64, value_dim), "kv_b", number)
     rows = rng.standard_normal((19, n_heads * heads.rank)).astype(np.float32)

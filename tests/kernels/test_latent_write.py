@@ -17,6 +17,7 @@ from harness import (
     run,
 )
 from latent_cases import DTYPE, RUNS, STYLES, angles_of, turned_or_not
+from tables import table
 
 
 class Written:
@@ -55,9 +56,11 @@ class Written:
         )
 
 
-@pytest.mark.parametrize("style", [*STYLES, pytest.param(None, id="plain")])
-@pytest.mark.parametrize("cache", ["f32", "f16"])
-@pytest.mark.parametrize(("rank", "n_pairs"), [(1, 1), (40, 4), (64, 16), (512, 32), (123, 5)])
+@table(
+    {"rank, n_pairs": [(1, 1), (40, 4), (64, 16), (512, 32), (123, 5)]},
+    style=[*STYLES, pytest.param(None, id="plain")],
+    cache=["f32", "f16"],
+)
 def test_writes_the_normed_and_the_rotated_part(target, rng, rank, n_pairs, cache, style):
     written = Written(rng, rank, n_pairs, style or 0, cache, rotates=style is not None)
     kept = written.run(target)

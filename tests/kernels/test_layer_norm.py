@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import reference as ref
 from harness import On, assert_same_bits, pack_params, plain_step, run
+from tables import table
 
 EPSILON = 1e-5
 
@@ -37,9 +37,7 @@ def reference(x, weight, bias):
     return scaled + added, error + 2 * ref.TINY
 
 
-@pytest.mark.parametrize("has_bias", [False, True], ids=["plain", "biased"])
-@pytest.mark.parametrize("dim", [1, 7, 8, 31, 40, 96, 384, 1000])
-@pytest.mark.parametrize("rows", [1, 17])
+@table(has_bias=[False, True], dim=[1, 7, 8, 31, 40, 96, 384, 1000], rows=[1, 17])
 def test_agrees_with_float64(target, rng, kind, dim, rows, has_bias):
     dim = -(-dim // 32) * 32 if kind == "q8_32" else dim
     x = (rng.standard_normal((rows, dim)) + 2).astype(np.float32)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from harness import ACTIVE, CHAINED, PROMPT, SCORED, On, Run, make_step, pack_params, poisoned, run
 from reference import UNIT
+from tables import table
 
 from akunu import _core
 
@@ -39,8 +39,7 @@ def log_softmax(logits):
     return wide - np.log(np.exp(wide).sum(axis=1, keepdims=True))
 
 
-@pytest.mark.parametrize("vocab_size", [1, 7, 9, 1000, 50001])
-@pytest.mark.parametrize("n", [0, 1, 5, 20])
+@table(vocab_size=[1, 7, 9, 1000, 50001], n=[0, 1, 5, 20])
 def test_logprobs_are_the_log_softmax(target, rng, vocab_size, n):
     step = scored(3, position=62, n_logprobs=n)  # across the ring's end
     logits = (rng.standard_normal((3, vocab_size)) * 4).astype(np.float32)
@@ -83,7 +82,7 @@ def test_a_row_without_a_next_token_has_minus_infinity(target):
     assert out[0, 8:10]["chosen"].tolist() == [-np.inf, -np.inf]
 
 
-@pytest.mark.parametrize("flags", [ACTIVE, ACTIVE | CHAINED, SCORED, ACTIVE | PROMPT])
+@table(flags=[ACTIVE, ACTIVE | CHAINED, SCORED, ACTIVE | PROMPT])
 def test_rows_that_are_not_scored_or_inactive_write_nothing(target, flags):
     step = scored(1)
     step.rows["flags"] = flags
@@ -93,7 +92,7 @@ def test_rows_that_are_not_scored_or_inactive_write_nothing(target, flags):
     assert (out.view(np.uint8) == 0xFF).all()
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
+@table(value=[np.nan, np.inf])
 def test_what_is_no_number_is_reported(target, value):
     step = scored(3)
     logits = np.zeros((3, 9), np.float32)

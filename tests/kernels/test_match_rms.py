@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import reference as ref
 from harness import On, assert_same_bits, assert_within, pack_params, plain_step, run
+from tables import table
 
 
 def match(target, data, like, *, first=0, stride=None, least=1e-5, threads=1, rows=None):
@@ -30,21 +30,21 @@ def expected_of(data, like, least=1e-5):
     return out, np.abs(out) * ref.growth(data.shape[1] + 8) + ref.TINY
 
 
-@pytest.mark.parametrize("dim", [1, 7, 64, 416, 2080])
+@table(dim=[1, 7, 64, 416, 2080])
 def test_agrees_with_float64(target, rng, dim):
     data = (rng.standard_normal((3, dim)) * 5).astype(np.float32)
     like = rng.standard_normal((3, dim)).astype(np.float32)
     assert_within(match(target, data, like), *expected_of(data, like))
 
 
-@pytest.mark.parametrize("size", [0, 1e-6, 1e-3])
+@table(size=[0, 1e-6, 1e-3])
 def test_a_row_of_next_to_nothing_does_not_grow_without_bound(target, rng, size):
     data = (rng.standard_normal((2, 96)) * size).astype(np.float32)
     like = rng.standard_normal((2, 96)).astype(np.float32)
     assert_within(match(target, data, like), *expected_of(data, like))
 
 
-@pytest.mark.parametrize(("dim", "first", "stride"), [(64, 128, 192), (37, 5, 80)])
+@table({"dim, first, stride": [(64, 128, 192), (37, 5, 80)]})
 def test_the_result_may_be_a_part_of_longer_rows(target, rng, dim, first, stride):
     data = rng.standard_normal((3, dim)).astype(np.float32)
     like = rng.standard_normal((3, dim)).astype(np.float32)

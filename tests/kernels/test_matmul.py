@@ -17,6 +17,7 @@ from harness import (
     row_class_of,
     run,
 )
+from tables import table
 
 FORMATS = ref.ALL_FORMATS
 # n, k: below, at and beside every tile and lane count; k is rounded up to whole blocks.
@@ -44,9 +45,12 @@ def multiply(target, weight, activation, step, *, threads=1, row_class="", **par
     return out
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
-@pytest.mark.parametrize(("n", "k"), SHAPES)
-@pytest.mark.parametrize("rows", [1, 2, 3, 16, 17, 70])
+@table(
+    {"n, k": SHAPES},
+    format_name=FORMATS,
+    rows=[1, 2, 3, 16, 17, 70],
+    functions=("format_name", "rows"),
+)
 def test_agrees_with_float64(target, rng, format_name, n, k, rows):
     k = fit(format_name, k)
     weight = ref.random_weight(format_name, n, k, rng)
@@ -63,7 +67,7 @@ def test_agrees_with_float64(target, rng, format_name, n, k, rows):
 LARGE_TILES = ["q4_0", "q8_0", "q4_k", "q6_k", "f16", "bf16"]
 
 
-@pytest.mark.parametrize("format_name", LARGE_TILES)
+@table(format_name=LARGE_TILES)
 def test_large_tiles_agree_with_float64_and_keep_bits(target, rng, format_name):
     n, k, rows = 140, 768, 270
     weight = ref.random_weight(format_name, n, k, rng)
@@ -82,8 +86,11 @@ def test_large_tiles_agree_with_float64_and_keep_bits(target, rng, format_name):
         assert_same_bits(part[own], together[own])
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
-@pytest.mark.parametrize(("n", "k"), [(37, 4096), (70, 5152)])
+@table(
+    {"n, k": [(37, 4096), (70, 5152)]},
+    format_name=FORMATS,
+    on_change={"format_name": ref.FAMILIES},
+)
 def test_a_long_row_has_the_same_bits_alone_and_together(target, rng, format_name, n, k):
     """Devices may have other kernels for long rows."""
     k = fit(format_name, k)
@@ -104,8 +111,7 @@ def test_a_long_row_has_the_same_bits_alone_and_together(target, rng, format_nam
         assert_same_bits(part[rows], together[rows])
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
-@pytest.mark.parametrize("rows", [5, 21])
+@table(format_name=FORMATS, rows=[5, 21])
 def test_the_largest_weights(target, rng, format_name, rows):
     """Halves of 65504, all signs; codes, scales and minima at both ends of their range."""
     n, k, kind = 9, fit(format_name, 128), target.kind_of(format_name, row_class_of(rows))
@@ -135,8 +141,7 @@ def test_the_largest_weights(target, rng, format_name, rows):
     assert_within(multiply(target, weight, activation, plain_step(rows)), expected, bound)
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
-@pytest.mark.parametrize("rows", [3, 21])
+@table(format_name=FORMATS, rows=[3, 21])
 def test_zeros_give_zeros(target, format_name, rows):
     n, k, kind = 11, fit(format_name, 64), target.kind_of(format_name, row_class_of(rows))
     if format_name in ref.FLOAT_FORMATS:
@@ -154,7 +159,7 @@ def test_zeros_give_zeros(target, format_name, rows):
 
 
 @pytest.mark.kind("q8_32")
-@pytest.mark.parametrize("format_name", ref.BLOCK_FORMATS)
+@table(format_name=ref.BLOCK_FORMATS)
 def test_a_row_that_is_not_a_number_stays_one(target, rng, format_name):
     k = fit(format_name, 64)
     weight = ref.random_weight(format_name, 6, k, rng)
@@ -165,8 +170,7 @@ def test_a_row_that_is_not_a_number_stays_one(target, rng, format_name):
     assert np.isnan(out[1]).all()
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
-@pytest.mark.parametrize(("row_class", "rows"), [("few", 16), ("many", 141)])
+@table({"row_class, rows": [("few", 16), ("many", 141)]}, format_name=FORMATS)
 def test_rows_have_the_same_bits_alone_and_together(target, rng, format_name, row_class, rows):
     n, k = 203, fit(format_name, 600)  # of a matrix unit, two parts of k
     weight = ref.random_weight(format_name, n, k, rng)
@@ -189,8 +193,7 @@ def test_rows_have_the_same_bits_alone_and_together(target, rng, format_name, ro
         assert (outside.view(np.uint8) == 0xFF).all(), "wrote rows that are not its own"
 
 
-@pytest.mark.parametrize("format_name", ["q4_0", "q4_k", "q6_k", "f16"])
-@pytest.mark.parametrize("rows", [17, 40])
+@table(format_name=["q4_0", "q4_k", "q6_k", "f16"], rows=[17, 40])
 def test_few_rows_are_as_many_as_one_likes(target, rng, format_name, rows):
     """The output matrix meets all rows that are scored as rows of the class `few`."""
     n, k = 70, 512
@@ -209,8 +212,7 @@ def test_few_rows_are_as_many_as_one_likes(target, rng, format_name, rows):
         assert_same_bits(together[first : first + n_rows], out)
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
-@pytest.mark.parametrize("threads", [2, 3, 16])
+@table(format_name=FORMATS, threads=[2, 3, 16], on_change={"format_name": ref.FAMILIES})
 def test_threads_change_no_bit(target, rng, format_name, threads):
     n, k, rows = 500, 256, 67
     weight = ref.random_weight(format_name, n, k, rng)
@@ -221,8 +223,7 @@ def test_threads_change_no_bit(target, rng, format_name, threads):
     assert_same_bits(multiply(target, weight, activation, step, threads=threads), alone)
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
-@pytest.mark.parametrize("row_class", ["single", "many"])
+@table(format_name=FORMATS, row_class=["single", "many"])
 def test_weights_need_no_alignment(target, rng, format_name, row_class):
     """A mapped file aligns a tensor to what its numbers need, not to what a register needs."""
     n, k = 10, fit(format_name, 96)
@@ -239,8 +240,7 @@ def test_weights_need_no_alignment(target, rng, format_name, row_class):
 
 
 @pytest.mark.kind("bf16")
-@pytest.mark.parametrize("format_name", [*ref.BLOCK_FORMATS, "f16", "bf16"])
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@table(format_name=[*ref.BLOCK_FORMATS, "f16", "bf16"], bad=[np.nan, np.inf])
 def test_what_is_not_finite_stays_in_its_row(target, rng, format_name, bad):
     n, k, kind = 40, fit(format_name, 96), target.kind_of(format_name, "many")
     weight = ref.random_weight(format_name, n, k, rng)
@@ -253,7 +253,7 @@ def test_what_is_not_finite_stays_in_its_row(target, rng, format_name, bad):
 
 
 @pytest.mark.kind("q16_32")
-@pytest.mark.parametrize(("format_name", "steps"), [("f16", 4), ("bf16", 32)])
+@table({"format_name, steps": [("f16", 4), ("bf16", 32)]})
 def test_weights_near_the_largest_are_not_rounded(target, rng, format_name, steps):
     """Of 11 bits down to a quarter of the largest, of 8 bits down to a 32nd: so these are exact."""
     n, k, rows = 37, 64, 9
@@ -266,11 +266,18 @@ def test_weights_near_the_largest_are_not_rounded(target, rng, format_name, step
 
 
 @pytest.mark.kind("q16_32")
-@pytest.mark.parametrize(
-    ("format_name", "bad"),
-    [("f16", np.nan), ("f16", -np.inf), ("bf16", np.inf), ("bf16", np.nan), ("bf16", -(2.0**117))],
+@table(
+    {
+        "format_name, bad": [
+            ("f16", np.nan),
+            ("f16", -np.inf),
+            ("bf16", np.inf),
+            ("bf16", np.nan),
+            ("bf16", -(2.0**117)),
+        ]
+    },
+    rows=[1, 9],
 )
-@pytest.mark.parametrize("rows", [1, 9])
 def test_a_weight_without_a_code_is_not_hidden(target, rng, format_name, bad, rows):
     n, k = 20, 80
     values = rng.standard_normal((n, k))
@@ -283,7 +290,7 @@ def test_a_weight_without_a_code_is_not_hidden(target, rng, format_name, bad, ro
 
 
 @pytest.mark.kind("q16_32")
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@table(bad=[np.nan, np.inf])
 def test_an_input_that_is_not_finite_stays_in_its_row(target, rng, bad):
     weight = ref.random_weight("f16", 20, 80, rng)
     x = rng.standard_normal((6, 80))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import reference as ref
 from harness import On, assert_same_bits, assert_within, pack_params, plain_step, poisoned, run
+from tables import table
 from test_norm_matmul_group import EPSILON, expected
 
 # The largest slope of silu is 1.0998, of gelu_tanh 1.1290.
@@ -23,11 +23,11 @@ def feed(target, x, gate, up, norm, activation):
     return out
 
 
-@pytest.mark.parametrize(
-    "formats", [(name, name) for name in ref.ALL_FORMATS] + [("q4_k", "q6_k"), ("f16", "q8_0")]
+@table(
+    formats=[(name, name) for name in ref.ALL_FORMATS] + [("q4_k", "q6_k"), ("f16", "q8_0")],
+    activation=[0, 1],
+    rows=[1, 6, 16],
 )
-@pytest.mark.parametrize("activation", [0, 1])
-@pytest.mark.parametrize("rows", [1, 6, 16])
 def test_agrees_with_float64(gpu_target, rng, formats, activation, rows):
     n, k = 45, 512
     x = rng.standard_normal((rows, k)).astype(np.float32)

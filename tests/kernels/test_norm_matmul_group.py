@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import reference as ref
 from harness import On, assert_same_bits, assert_within, pack_params, plain_step, poisoned, run
+from tables import table
 
 EPSILON = 1e-5
 GROUPS = [
@@ -45,9 +45,7 @@ def expected(x, weight, bias, norm, device):
     return values, bound
 
 
-@pytest.mark.parametrize(("formats", "with_bias"), GROUPS)
-@pytest.mark.parametrize("rows", [1, 2, 5, 16])
-@pytest.mark.parametrize("k", [256, 768])
+@table({"formats, with_bias": GROUPS}, rows=[1, 2, 5, 16], k=[256, 768])
 def test_agrees_with_float64(gpu_target, rng, formats, with_bias, rows, k):
     x = rng.standard_normal((rows, k)).astype(np.float32)
     x[0] *= 1e-4  # epsilon matters here

@@ -23,6 +23,7 @@ from harness import (
     poisoned,
     run,
 )
+from tables import table
 
 from akunu import ArgumentError, _core
 
@@ -141,7 +142,7 @@ MADE_BY_MLX = {
 }
 
 
-@pytest.mark.parametrize("bits", MADE_BY_MLX)
+@table(bits=MADE_BY_MLX)
 def test_what_mlx_wrote_is_read_as_mlx_reads_it(target, bits):
     codes, scale, checksum = MADE_BY_MLX[bits]
     data = [np.frombuffer(bytes.fromhex(codes), np.uint32), np.float16([scale]), np.float16([1])]
@@ -166,7 +167,7 @@ def test_what_mlx_wrote_in_mxfp4_is_read_as_mlx_reads_it(target):
     assert zlib.crc32(out.tobytes()) == 0x5BE5A602
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@table(name=FORMATS)
 def test_a_matmul_in_each_format_agrees_with_float64(target, rng, name):
     bits, group, scale = FORMATS[name]
     weight = mlx_weight(bits, 9, 3 * 128, rng, group, scale)
@@ -175,8 +176,7 @@ def test_a_matmul_in_each_format_agrees_with_float64(target, rng, name):
     assert_within(multiply(target, weight, x), expected, bound)
 
 
-@pytest.mark.parametrize(("n", "k"), [(1, 32), (9, 288), (37, 320)])
-@pytest.mark.parametrize("rows", [1, 5, 20])
+@table({"n, k": [(1, 32), (9, 288), (37, 320)]}, rows=[1, 5, 20])
 def test_a_matmul_in_mxfp4_agrees_with_float64(target, rng, n, k, rows):
     weight = mxfp4_weight(n, k, rng, rng.integers(118, 126, (n, k // 32), np.uint8))
     x = rows_of(target, rng, rows, k)
@@ -194,7 +194,7 @@ def test_scales_of_mxfp4_are_powers_of_two_and_the_last_is_no_number(target, rng
     assert np.array_equal(out, expected, equal_nan=True)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@table(name=FORMATS)
 def test_embed_gives_each_weight_as_float32_has_it(target, rng, name):
     bits, group, scale = FORMATS[name]
     table = mlx_weight(bits, 11, 3 * 128, rng, group, scale)
@@ -205,9 +205,7 @@ def test_embed_gives_each_weight_as_float32_has_it(target, rng, name):
     assert_same_bits(out, table.values.astype(np.float32)[log[0]] * np.float32(2))
 
 
-@pytest.mark.parametrize("bits", BITS)
-@pytest.mark.parametrize(("n", "k"), [(1, 64), (11, 448), (70, 192)])
-@pytest.mark.parametrize("rows", [1, 3, 16, 70])
+@table({"n, k": [(1, 64), (11, 448), (70, 192)]}, bits=BITS, rows=[1, 3, 16, 70])
 def test_matmul_agrees_with_float64(target, rng, bits, n, k, rows):
     weight = mlx_weight(bits, n, k, rng)
     x = rows_of(target, rng, rows, k)
@@ -216,8 +214,7 @@ def test_matmul_agrees_with_float64(target, rng, bits, n, k, rows):
     assert_within(multiply(target, weight, x), expected, bound)
 
 
-@pytest.mark.parametrize("rows", [1, 7, 70])
-@pytest.mark.parametrize("bits", ALL_BITS)
+@table(rows=[1, 7, 70], bits=ALL_BITS)
 def test_codes_and_inputs_at_their_ends_fit_the_sums(target, rng, bits, rows):
     """As int16, inputs are up to 2^13 in size, and as two bytes up to 64."""
     codes = np.zeros((40, 256), np.uint32)
@@ -233,7 +230,7 @@ def test_codes_and_inputs_at_their_ends_fit_the_sums(target, rng, bits, rows):
     assert_within(multiply(target, weight, x), expected, bound)
 
 
-@pytest.mark.parametrize("bits", BITS)
+@table(bits=BITS)
 def test_a_row_alone_has_the_bits_that_it_has_among_others(target, rng, bits):
     weight = mlx_weight(bits, 33, 192, rng)
     x = rows_of(target, rng, 16, 192)
@@ -243,8 +240,7 @@ def test_a_row_alone_has_the_bits_that_it_has_among_others(target, rng, bits):
         assert_same_bits(multiply(target, weight, alone), together[r : r + 1])
 
 
-@pytest.mark.parametrize("rows", [2, 20])
-@pytest.mark.parametrize("formats", [(4, 8), (8, 4, 4)], ids=str)
+@table(rows=[2, 20], formats=[(4, 8), (8, 4, 4)])
 def test_each_weight_of_a_group_has_planes_of_its_own(target, rng, formats, rows):
     """Query, key and value of a model are in formats of their own; biases of the matmul are beside
     those of the weights."""
@@ -279,7 +275,7 @@ def test_matmul_add_adds_to_what_is_there(target, rng):
     assert_same_bits(data, expected)
 
 
-@pytest.mark.parametrize("part", range(3), ids=PARTS)
+@table(part=range(3))
 def test_a_part_of_another_size_is_named(target, rng, part):
     weight = mlx_weight(4, 6, 128, rng)
     weight.data[part] = weight.data[part][:-1]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import reference as ref
 from harness import NONE, On, Run, assert_same_bits, assert_within, make_step, pack_params, poisoned
 from harness import run as run_operation
+from tables import table
 
 OWN, FIRST, MEAN, MAX = range(4)
 
@@ -29,7 +29,7 @@ def step_of(kinds):
     return step
 
 
-@pytest.mark.parametrize("dim", [1, 37, 384])
+@table(dim=[1, 37, 384])
 def test_takes_rows_firsts_and_maxima_as_they_are(target, rng, dim):
     data = rng.standard_normal((304, dim)).astype(np.float32)
     out = pooled(target, data, step_of([FIRST, OWN, MAX]), 4)
@@ -37,7 +37,7 @@ def test_takes_rows_firsts_and_maxima_as_they_are(target, rng, dim):
     assert (out[2].view(np.uint8) == 0xFF).all()
 
 
-@pytest.mark.parametrize("dim", [1, 37, 384])
+@table(dim=[1, 37, 384])
 def test_means_agree_with_float64(target, rng, dim):
     data = rng.standard_normal((304, dim)).astype(np.float32)
     out = pooled(target, data, step_of([MEAN, MEAN, MEAN]), 4)

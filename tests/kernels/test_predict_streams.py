@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import reference as ref
 from harness import On, assert_same_bits, assert_within, pack_params, plain_step, run
 from streams_cases import Streams
+from tables import table
 
 
 def predict(target, streams, threads=1, first_row=0, n_rows=None):
@@ -36,9 +36,7 @@ def made(rng, rows, dim, n_streams, active=0):
     return Streams(rng, rows, dim, n_streams, active, n_streams * n_streams)
 
 
-@pytest.mark.parametrize("active", [0, 1])
-@pytest.mark.parametrize("n_streams", [2, 3, 4])
-@pytest.mark.parametrize("dim", [1, 37, 64, 416, 2080])
+@table(active=[0, 1], n_streams=[2, 3, 4], dim=[1, 37, 64, 416, 2080])
 def test_agrees_with_float64(target, rng, dim, n_streams, active):
     streams = made(rng, 3, dim, n_streams, active)
     found, found_active = predict(target, streams)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import reference as ref
 from harness import On, assert_same_bits, pack_params, plain_step, run
+from tables import table
 
 EPSILON = 1e-5
 
@@ -30,8 +31,7 @@ def operands(rng, rows, dim):
     return x, rng.uniform(0.5, 1.5, dim).astype(np.float32)
 
 
-@pytest.mark.parametrize("dim", [1, 7, 8, 31, 32, 40, 96, 1000, 2048])
-@pytest.mark.parametrize("rows", [1, 3, 17])
+@table(dim=[1, 7, 8, 31, 32, 40, 96, 1000, 2048], rows=[1, 3, 17])
 def test_agrees_with_float64(target, rng, kind, dim, rows):
     dim = -(-dim // 32) * 32 if kind == "q8_32" else dim
     x, weight = operands(rng, rows, dim)
@@ -50,7 +50,7 @@ def test_zeros_give_zeros(target, rng, kind):
 
 
 @pytest.mark.kind("q8_32")
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@table(bad=[np.nan, np.inf, -np.inf])
 def test_q8_32_keeps_what_is_not_finite_visible(target, rng, bad):
     """The group's scale is NaN, so that the matmul's result is, and the sampler can say so."""
     x, weight = operands(rng, 1, 96)
@@ -74,7 +74,7 @@ def test_q8_32_flushes_groups_too_small_to_divide_by(target, rng):
 
 
 @pytest.mark.kind("q8_32")
-@pytest.mark.parametrize("scale", [1.0, 1e-30, 3e-36, 1e30])
+@table(scale=[1.0, 1e-30, 3e-36, 1e30])
 def test_q8_32_rounds_as_the_contract_says(target, rng, scale):
     """An identity norm (mean square 1) shows the rounding alone: it has to be exact."""
     x = rng.choice([-1.0, 1.0], (4, 96)).astype(np.float32)
@@ -86,7 +86,7 @@ def test_q8_32_rounds_as_the_contract_says(target, rng, scale):
 
 
 @pytest.mark.kind("q16_32")
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@table(bad=[np.nan, np.inf, -np.inf])
 def test_q16_32_keeps_what_is_not_finite_visible(target, rng, bad):
     x, weight = operands(rng, 1, 70)
     weight[40] = bad
@@ -96,7 +96,7 @@ def test_q16_32_keeps_what_is_not_finite_visible(target, rng, bad):
 
 
 @pytest.mark.kind("q16_32")
-@pytest.mark.parametrize("scale", [1.0, 2.0**-126, 1e-38, 1e38])
+@table(scale=[1.0, 2.0**-126, 1e-38, 1e38])
 def test_q16_32_rounds_as_the_contract_says(target, rng, scale):
     """As above, with ties, the largest and the smallest powers of two, and a group of zeros."""
     x = rng.choice([-1.0, 1.0], (4, 130)).astype(np.float32)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import reference as ref
 from harness import On, assert_same_bits, assert_within, pack_params, plain_step, run
+from tables import table
 
 STYLES = [pytest.param(0, id="interleaved"), pytest.param(1, id="halves")]
 
@@ -29,10 +30,17 @@ def operands(rng, rows, n_heads, head_dim, n_pairs):
     return data, angles.reshape(rows, 2 * n_pairs)
 
 
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize(
-    ("n_heads", "head_dim", "n_pairs"),
-    [(1, 2, 1), (7, 40, 20), (3, 64, 32), (2, 80, 16), (5, 128, 64)],
+@table(
+    {
+        "n_heads, head_dim, n_pairs": [
+            (1, 2, 1),
+            (7, 40, 20),
+            (3, 64, 32),
+            (2, 80, 16),
+            (5, 128, 64),
+        ]
+    },
+    style=STYLES,
 )
 def test_agrees_with_float64(target, rng, style, n_heads, head_dim, n_pairs):
     rows = 5
@@ -42,7 +50,7 @@ def test_agrees_with_float64(target, rng, style, n_heads, head_dim, n_pairs):
     assert_within(out.reshape(expected.shape), expected, bound)
 
 
-@pytest.mark.parametrize("style", STYLES)
+@table(style=STYLES)
 def test_dimensions_past_the_rotation_keep_their_bits(target, rng, style):
     data, angles = operands(rng, 2, 3, 48, 8)
     out = rotate(target, data, angles, 3, 48, 8, style)
@@ -51,7 +59,7 @@ def test_dimensions_past_the_rotation_keep_their_bits(target, rng, style):
     )
 
 
-@pytest.mark.parametrize("style", STYLES)
+@table(style=STYLES)
 def test_rows_and_threads_change_no_bit(target, rng, style):
     data, angles = operands(rng, 30, 4, 40, 20)
     together = rotate(target, data, angles, 4, 40, 20, style, threads=3)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from harness import On, Run, assert_same_bits, assert_within, make_step, pack_params, poisoned, run
 from reference import UNIT
+from tables import table
 
 
 def angles_of(target, frequencies, step, threads=1, growth=(0.0, 0), factor=1.0):
@@ -20,7 +20,7 @@ def angles_of(target, frequencies, step, threads=1, growth=(0.0, 0), factor=1.0)
     return out
 
 
-@pytest.mark.parametrize("n_pairs", [1, 20, 32, 63])
+@table(n_pairs=[1, 20, 32, 63])
 def test_agrees_with_float64(target, n_pairs):
     base = 500000.0
     frequencies = (base ** (-np.arange(n_pairs) / n_pairs)).astype(np.float32)

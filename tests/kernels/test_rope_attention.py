@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from harness import On, Run, assert_same_bits, make_step, pack_params, poisoned, run
+from tables import table
 from test_fused import DTYPE
 
 EPSILON = 1e-6
@@ -62,16 +62,12 @@ def assert_is_its_sequence(*arguments, **settings):
         assert_same_bits(result, expected, what)
 
 
-@pytest.mark.parametrize("cache", ["f16", "f32"])
-@pytest.mark.parametrize("style", [0, 1])
-@pytest.mark.parametrize("norms", [False, True])
-@pytest.mark.parametrize("heads", HEADS)
+@table(cache=["f16", "f32"], style=[0, 1], norms=[False, True], heads=HEADS)
 def test_is_its_sequence_bit_for_bit(gpu_target, cache, style, norms, heads):
     assert_is_its_sequence(gpu_target, 1, cache, style, heads, RUNS["drafts"], norms=norms)
 
 
-@pytest.mark.parametrize("runs", RUNS.values(), ids=RUNS.keys())
-@pytest.mark.parametrize("window", [0, 1, 5, 300])
+@table(runs=RUNS.values(), window=[0, 1, 5, 300])
 def test_wherever_the_row_is(gpu_target, runs, window):
     heads = (4, 2, 64, 32)
     assert_is_its_sequence(gpu_target, 2, "f16", 1, heads, runs, norms=True, window=window)

@@ -7,6 +7,7 @@ import pytest
 import reference as ref
 from expert_cases import ROUTE
 from harness import On, assert_same_bits, assert_within, pack_params, plain_step, poisoned, run
+from tables import table
 
 SOFTMAX, CHOSEN, SIGMOID = 0, 1, 2
 
@@ -76,9 +77,7 @@ def distinct(rng, rows, n, spread):
     return (x + rng.uniform(-0.1, 0.1, (rows, n)) * spread / n).astype(np.float32)
 
 
-@pytest.mark.parametrize("with_bias", [False, True], ids=["plain", "biased"])
-@pytest.mark.parametrize("name", list(CASES))
-@pytest.mark.parametrize("spread", [0.5, 6.0], ids=["even", "skewed"])
+@table(with_bias=[False, True], name=list(CASES), spread=[0.5, 6.0])
 def test_agrees_with_float64(target, rng, name, with_bias, spread):
     case = CASES[name]
     if with_bias and case[2] == CHOSEN:
@@ -93,7 +92,7 @@ def test_agrees_with_float64(target, rng, name, with_bias, spread):
     assert_within(routes["weight"], weights, bound)
 
 
-@pytest.mark.parametrize("name", list(CASES))
+@table(name=list(CASES))
 def test_a_row_has_the_same_bits_alone_and_beside_others(target, rng, name):
     case = CASES[name]
     logits = rng.standard_normal((40, case[0])).astype(np.float32)
@@ -112,8 +111,7 @@ def test_the_first_of_equals_comes_first(target):
     np.testing.assert_allclose(routes["weight"], 0.25, rtol=1e-6)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("name", list(CASES))
+@table(bad=[np.nan, np.inf, -np.inf], name=list(CASES))
 def test_what_is_no_number_chooses_experts_that_there_are(target, rng, name, bad):
     """Weights may be no number then; an expert's number is one, or memory is read at random."""
     case = CASES[name]
@@ -125,7 +123,7 @@ def test_what_is_no_number_chooses_experts_that_there_are(target, rng, name, bad
     assert_same_bits(routes[2:], clean)
 
 
-@pytest.mark.parametrize("name", ["qwen3", "mixtral", "deepseek-3"])
+@table(name=["qwen3", "mixtral", "deepseek-3"])
 def test_scales_of_experts_multiply_the_weights(target, rng, name):
     case = CASES[name]
     logits = distinct(rng, 9, case[0], 3.0)

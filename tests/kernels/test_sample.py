@@ -20,6 +20,7 @@ from harness import (
     poisoned,
     run,
 )
+from tables import table
 
 LOG_STRIDE = 64
 
@@ -86,7 +87,7 @@ def row(*values: float) -> np.ndarray:
 # --- Greedy ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("vocab_size", [1, 7, 8, 9, 1000, 150001])
+@table(vocab_size=[1, 7, 8, 9, 1000, 150001])
 def test_greedy_takes_the_largest(target, rng, vocab_size):
     logits = rng.standard_normal((3, vocab_size)).astype(np.float32)
     before = logits.copy()
@@ -96,17 +97,18 @@ def test_greedy_takes_the_largest(target, rng, vocab_size):
     assert_same_bits(logits, before)
 
 
-@pytest.mark.parametrize(
-    ("logits", "expected"),
-    [
-        (row(1, 3, 3, 3, 0, 0, 0, 0, 0, 3), 1),
-        (row(0.0, -0.0, 0.0), 0),
-        (row(-0.0, 0.0), 0),
-        (row(-5, -3, -3), 1),
-        (row(*[-np.inf] * 9, -1e30), 9),
-        (row(1, np.inf, np.inf), 1),
-        (row(*[0.0] * 40), 0),
-    ],
+@table(
+    {
+        "logits, expected": [
+            (row(1, 3, 3, 3, 0, 0, 0, 0, 0, 3), 1),
+            (row(0.0, -0.0, 0.0), 0),
+            (row(-0.0, 0.0), 0),
+            (row(-5, -3, -3), 1),
+            (row(*[-np.inf] * 9, -1e30), 9),
+            (row(1, np.inf, np.inf), 1),
+            (row(*[0.0] * 40), 0),
+        ]
+    },
 )
 def test_greedy_takes_the_lowest_index_on_ties(target, logits, expected):
     assert sample(target, logits, setting())[0].tolist() == [expected]
@@ -115,8 +117,7 @@ def test_greedy_takes_the_lowest_index_on_ties(target, logits, expected):
 # --- What goes wrong ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-@pytest.mark.parametrize("place", [0, 7, 8, 18])
+@table(temperature=[0.0, 1.0], place=[0, 7, 8, 18])
 def test_nan_is_reported_never_chosen(target, rng, temperature, place):
     logits = rng.standard_normal((3, 19)).astype(np.float32)
     logits[1, place] = np.nan
@@ -131,7 +132,7 @@ def test_nan_is_reported_never_chosen(target, rng, temperature, place):
     assert log[0, 12] == 77, "a row without a token logs none"
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@table(temperature=[0.0, 1.0])
 def test_no_candidate_is_reported(target, temperature):
     logits = np.full((1, 21), -np.inf, np.float32)
     step = setting(temperature=temperature)
@@ -141,7 +142,7 @@ def test_no_candidate_is_reported(target, temperature):
     assert picked.tolist() == [0xFFFFFFFF]  # as poisoned
 
 
-@pytest.mark.parametrize("filters", [{}, {"top_k": 5}, {"top_p": 0.9}, {"min_p": 0.1}])
+@table(filters=[{}, {"top_k": 5}, {"top_p": 0.9}, {"min_p": 0.1}])
 def test_minus_infinity_is_never_picked_and_infinity_always(target, rng, filters):
     for draw in range(50):
         step = setting(temperature=1.0, **filters)
@@ -153,7 +154,7 @@ def test_minus_infinity_is_never_picked_and_infinity_always(target, rng, filters
         assert sample(target, logits, step)[0][0] == 25
 
 
-@pytest.mark.parametrize(("head_row", "flags"), [(NONE, ACTIVE | CHAINED), (0, CHAINED), (0, 0)])
+@table({"head_row, flags": [(NONE, ACTIVE | CHAINED), (0, CHAINED), (0, 0)]})
 def test_rows_that_are_inactive_or_without_logits_write_nothing(target, head_row, flags):
     step = setting()
     step.rows["head_row"], step.rows["flags"] = head_row, flags
@@ -168,9 +169,14 @@ def test_rows_that_are_inactive_or_without_logits_write_nothing(target, head_row
 # --- The log --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("flags", "position", "written"),
-    [(ACTIVE | CHAINED, 10, True), (ACTIVE, 10, False), (ACTIVE | CHAINED, LOG_STRIDE - 1, False)],
+@table(
+    {
+        "flags, position, written": [
+            (ACTIVE | CHAINED, 10, True),
+            (ACTIVE, 10, False),
+            (ACTIVE | CHAINED, LOG_STRIDE - 1, False),
+        ]
+    },
 )
 def test_a_chained_row_logs_its_token_inside_the_log(target, flags, position, written):
     step = setting(position=position)
@@ -187,9 +193,9 @@ def test_a_chained_row_logs_its_token_inside_the_log(target, flags, position, wr
 # --- Biases, penalties and masks ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("window", [0, 1, 5, 11, 64])
-@pytest.mark.parametrize(
-    "penalties", [(1.3, 0.0, 0.0), (1.0, 0.25, 0.0), (1.0, 0.0, 0.7), (1.1, 0.3, -0.4)]
+@table(
+    window=[0, 1, 5, 11, 64],
+    penalties=[(1.3, 0.0, 0.0), (1.0, 0.25, 0.0), (1.0, 0.0, 0.7), (1.1, 0.3, -0.4)],
 )
 def test_penalties_count_the_window_s_tokens(target, rng, window, penalties):
     repetition, frequency, presence = penalties
@@ -237,7 +243,7 @@ def test_rows_of_a_span_are_penalised_up_to_their_own_position(target):
     assert picked.tolist() == [16, 19, 19, 19]
 
 
-@pytest.mark.parametrize("vocab_size", [20, 70])
+@table(vocab_size=[20, 70])
 def test_biases_are_added_before_penalties(target, rng, vocab_size):
     step = setting(penalty_window=64, repetition_penalty=2.0)
     logits = rng.standard_normal((1, vocab_size + 1)).astype(np.float32)
@@ -266,8 +272,7 @@ def test_each_sequence_has_biases_of_its_own(target):
     assert picked.tolist() == [5, 6, 8]
 
 
-@pytest.mark.parametrize("vocab_size", [1, 31, 32, 33, 64, 1003])
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@table(vocab_size=[1, 31, 32, 33, 64, 1003], temperature=[0.0, 1.0])
 def test_a_mask_that_allows_one_token_picks_it(target, rng, vocab_size, temperature):
     n = min(vocab_size, 17)
     wanted = np.linspace(0, vocab_size - 1, n).astype(int)
@@ -297,8 +302,7 @@ def test_a_row_without_mask_may_pick_every_token(target):
     assert sample(target, row(0, 1, 9), step, masks=masks)[0].tolist() == [2]
 
 
-@pytest.mark.parametrize("filters", [{}, {"top_k": 12}, {"top_p": 0.9}, {"min_p": 0.05}], ids=str)
-@pytest.mark.parametrize("temperature", [0.0, 1.3])
+@table(filters=[{}, {"top_k": 12}, {"top_p": 0.9}, {"min_p": 0.05}], temperature=[0.0, 1.3])
 def test_masks_biases_penalties_and_filters_combine(target, rng, filters, temperature):
     """More rows than a device works on at a time: 40."""
     rows, vocab_size = 40, 203
@@ -344,10 +348,10 @@ def breakers_of(step, options, breakers, first=100):
     step.sequences["dry_breakers_first"], step.sequences["dry_breakers_n"] = first, len(by_tail)
 
 
-@pytest.mark.parametrize(
-    "breakers", [(), [(3,)], [(3,), (1, 2), (1, 0, 4)], [(9,), (7, 7)]], ids=["none", "1", "3", "2"]
+@table(
+    {"base, allowed, last_n": [(1.75, 2, 64), (1.0, 1, 20), (3.0, 4, 40)]},
+    breakers=[(), [(3,)], [(3,), (1, 2), (1, 0, 4)], [(9,), (7, 7)]],
 )
-@pytest.mark.parametrize(("base", "allowed", "last_n"), [(1.75, 2, 64), (1.0, 1, 20), (3.0, 4, 40)])
 def test_dry_costs_what_a_repetition_is_long(target, breakers, base, allowed, last_n):
     """Texts of few tokens, which repeat much; every token and its challenger, see above."""
     rng = np.random.default_rng(5)
@@ -380,7 +384,7 @@ def test_dry_in_a_long_text_that_says_the_same_again_and_again(target):
     assert_changed_to(target, logits[0], some, log, 4000, step.sequences)
 
 
-@pytest.mark.parametrize("n_prompt", [0, 4, 9, 11, 12])
+@table(n_prompt=[0, 4, 9, 11, 12])
 def test_penalties_may_look_at_the_reply_alone(target, rng, n_prompt):
     step = setting(penalize_prompt=0, n_prompt=n_prompt, presence_penalty=2.0, dry_multiplier=1.0)
     step.sequences["dry_allowed_length"], step.sequences["dry_penalty_last_n"] = 1, 50
@@ -401,7 +405,7 @@ def test_no_stop_id_is_picked_before_there_are_enough_tokens(target):
     assert picked.tolist() == [2, 2, 3, 3]
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.2])
+@table(temperature=[0.0, 1.2])
 def test_penalties_behind_a_filter_change_what_it_left(target, rng, temperature):
     """Both kinds of candidates, a list and a whole row, before them."""
     rows = 40
@@ -473,9 +477,7 @@ FILTERS = [
 ]
 
 
-@pytest.mark.parametrize("filters", FILTERS)
-@pytest.mark.parametrize("temperature", [0.0, 0.3, 1.0, 5.0])
-@pytest.mark.parametrize("vocab_size", [13, 1003])
+@table(filters=FILTERS, temperature=[0.0, 0.3, 1.0, 5.0], vocab_size=[13, 1003])
 def test_picks_what_the_reference_picks(target, rng, filters, temperature, vocab_size):
     rows = 60
     step = setting(
@@ -496,8 +498,10 @@ def test_picks_what_the_reference_picks(target, rng, filters, temperature, vocab
     assert uncertain <= 3
 
 
-@pytest.mark.parametrize("shape", ["ascending", "descending", "equal", "two-sizes"])
-@pytest.mark.parametrize("filters", [{"top_k": 100}, {"top_p": 0.5}, {}])
+@table(
+    shape=["ascending", "descending", "equal", "two-sizes"],
+    filters=[{"top_k": 100}, {"top_p": 0.5}, {}],
+)
 def test_orders_that_are_hard_on_a_heap(target, shape, filters):
     n = 4099
     logits = {
@@ -524,7 +528,7 @@ def test_a_large_vocabulary(target, rng):
 
 
 @pytest.mark.cpu  # in an emulator they take minutes
-@pytest.mark.parametrize("shape", ["flat", "peaked", "ties"])
+@table(shape=["flat", "peaked", "ties"])
 def test_filters_by_mass_leave_what_they_should_of_a_large_vocabulary(target, rng, shape):
     """A few tokens, and tens of thousands, in whatever order their ranks are found."""
     logits = (rng.standard_normal((1, 150000)) * 3).astype(np.float32)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import sample_reference as ref
 from harness import Target
+from tables import table
 from test_sample import row, sample, setting
 
 ROWS = 1000
@@ -51,9 +51,8 @@ def expected_shares(logits: np.ndarray, record: np.void) -> np.ndarray:
     return shares
 
 
-@pytest.mark.parametrize(
-    "filters",
-    [
+@table(
+    filters=[
         {"temperature": 1.0},
         {"temperature": 0.5},
         {"temperature": 2.0, "top_k": 6},
@@ -81,7 +80,6 @@ def expected_shares(logits: np.ndarray, record: np.void) -> np.ndarray:
             **order("xtc", "typical_p", "temperature", "top_n_sigma"),
         },
     ],
-    ids=lambda filters: "-".join(f"{k}={v}" for k, v in filters.items()),
 )
 def test_frequencies_are_the_filtered_softmax(target, filters):
     logits = row(0.3, 1.9, -1.1, 2.5, 0.0, 1.2, -0.4, 0.9, 2.2, -2.0, 0.6, 1.5)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from harness import On, assert_same_bits, pack_params, plain_step, run
+from tables import table
 
 
 def scale(target, data, factor, *, threads=1, **part):
@@ -12,8 +12,7 @@ def scale(target, data, factor, *, threads=1, **part):
     run("scale", [data], params, plain_step(len(data)), On(target, threads), **part)
 
 
-@pytest.mark.parametrize("factor", [0.0625, 0.22, 8.0])
-@pytest.mark.parametrize("n", [1, 13, 4099])
+@table(factor=[0.0625, 0.22, 8.0], n=[1, 13, 4099])
 def test_is_one_rounding(target, rng, factor, n):
     data = rng.standard_normal((3, n)).astype(np.float32)
     data[1, : min(n, 5)] = [0, np.inf, -np.inf, 1e38, -1e-38][: min(n, 5)]

@@ -17,6 +17,7 @@ from harness import (
     poisoned,
     run,
 )
+from tables import table
 
 
 @dataclasses.dataclass
@@ -152,8 +153,7 @@ class Scanned:
         return out.reshape(flat), out_bound.reshape(flat), states, bounds
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("runs", RUNS)
+@table(shape=SHAPES, runs=RUNS)
 def test_rows_move_the_state_on(target, rng, shape, runs):
     scanned = Scanned(rng, shape, runs)
     expected, bound, expected_states, state_bound = scanned.expected()

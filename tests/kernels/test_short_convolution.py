@@ -16,6 +16,7 @@ from harness import (
     poisoned,
     run,
 )
+from tables import table
 
 SHAPES = [
     pytest.param((1, 2), id="1x2"),
@@ -83,8 +84,7 @@ class Convolved:
         return out, bound * ref.growth(self.width + 3) + ref.TINY, b * x
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("runs", RUNS)
+@table(shape=SHAPES, runs=RUNS)
 def test_rows_see_the_inputs_before_them(target, rng, shape, runs):
     convolved = Convolved(rng, shape, runs)
     expected, bound, inputs = convolved.expected()
@@ -98,7 +98,7 @@ def test_rows_see_the_inputs_before_them(target, rng, shape, runs):
     assert_same_bits(cache[untouched], convolved.cache[untouched])
 
 
-@pytest.mark.parametrize("runs", RUNS)
+@table(runs=RUNS)
 def test_in_every_kind(target, rng, kind, runs):
     convolved = Convolved(rng, (192, 3), runs)
     expected, bound, _ = convolved.expected()

@@ -7,6 +7,7 @@ import pytest
 import reference as ref
 from harness import On, Run, assert_same_bits, pack_params, run
 from reference import AttentionShape
+from tables import table
 from test_attention import Setting
 
 SHAPES = [
@@ -35,10 +36,7 @@ def attend(setting, target, kind, sinks, step=None, *, threads=1, row_class="", 
     return out
 
 
-@pytest.mark.parametrize("cache", ["f32", "f16"])
-@pytest.mark.parametrize("runs", RUNS)
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("size", [1.0, 30.0])
+@table(cache=["f32", "f16"], runs=RUNS, shape=SHAPES, size=[1.0, 30.0])
 def test_agrees_with_float64(target, rng, shape, runs, cache, size):
     setting = Setting(rng, shape, runs, cache)
     sinks = (size * rng.standard_normal(shape.n_heads)).astype(np.float32)
@@ -46,8 +44,7 @@ def test_agrees_with_float64(target, rng, shape, runs, cache, size):
     ref.assert_activation("f32", attend(setting, target, "f32", sinks), expected, bound)
 
 
-@pytest.mark.parametrize("rounding", ["q8_32", "q16_32", "bf16", "bf16_pair"])
-@pytest.mark.parametrize("sink", [-1e30, -3.0, 2.0, 1e30])
+@table(rounding=["q8_32", "q16_32", "bf16", "bf16_pair"], sink=[-1e30, -3.0, 2.0, 1e30])
 def test_prompts_divide_by_the_sum_with_the_sink(target, rng, rounding, sink):
     """Whatever the kernel multiplies: the sink takes the same share of every number of a head."""
     if rounding not in target.kinds:

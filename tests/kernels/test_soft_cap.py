@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import reference as ref
 from harness import On, assert_same_bits, pack_params, plain_step, run
+from tables import table
 
 EXTREMES = [-np.inf, -1e30, -100, -3, -1e-3, -1e-38, 0, 1e-38, 1e-3, 1, 50, 1e30, np.inf]
 
@@ -15,8 +15,7 @@ def soft_cap(target, data, cap, *, threads=1, **part):
     run("soft_cap", [data], params, plain_step(len(data)), On(target, threads), **part)
 
 
-@pytest.mark.parametrize("cap", [0.5, 30.0])
-@pytest.mark.parametrize("n", [1, 13, 4099])
+@table(cap=[0.5, 30.0], n=[1, 13, 4099])
 def test_bends_numbers_below_the_cap(target, rng, cap, n):
     data = (rng.standard_normal((3, n)) * 2 * cap).astype(np.float32)
     data[1, : len(EXTREMES)] = EXTREMES[:n]

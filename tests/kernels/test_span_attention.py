@@ -7,6 +7,7 @@ import pytest
 import reference as ref
 from harness import On, Run, assert_same_bits, make_step, pack_params, run
 from reference import AttentionShape
+from tables import table
 
 HEADS = [
     pytest.param(AttentionShape(1, 1, 1), id="1x1"),
@@ -88,8 +89,7 @@ def slope(first: float, head: int, n_heads: int) -> float:
     return first ** (head + 1) if head < n else first ** (0.5 * (2 * (head - n) + 1))
 
 
-@pytest.mark.parametrize("shape", HEADS)
-@pytest.mark.parametrize("lengths", [[1], [5, 1, 33], [70]], ids=str)
+@table(shape=HEADS, lengths=[[1], [5, 1, 33], [70]])
 def test_agrees_with_float64(target, rng, kind, shape, lengths):
     if kind == "q8_32" and shape.n_heads * shape.head_dim % 32:
         pytest.skip("rows of q8_32 are whole groups of 32")
@@ -98,28 +98,28 @@ def test_agrees_with_float64(target, rng, kind, shape, lengths):
     ref.assert_activation(kind, setting.run(target, kind), expected, bound)
 
 
-@pytest.mark.parametrize("window", [0, 1, 64, 300])
+@table(window=[0, 1, 64, 300])
 def test_long_spans_and_windows_on_both_sides(target, rng, window):
     setting = Setting(rng, AttentionShape(2, 1, 16, window), [257, 3, 520])
     expected, bound = setting.expected(target)
     ref.assert_activation("f32", setting.run(target, "f32"), expected, bound)
 
 
-@pytest.mark.parametrize("window", [0, 64])
+@table(window=[0, 64])
 def test_causal_spans_see_nothing_behind_a_row(target, rng, window):
     setting = Setting(rng, AttentionShape(2, 1, 16, window), [257, 3], causal=1)
     expected, bound = setting.expected(target)
     ref.assert_activation("f32", setting.run(target, "f32"), expected, bound)
 
 
-@pytest.mark.parametrize("n_heads", [4, 6])
+@table(n_heads=[4, 6])
 def test_alibi_lowers_scores_with_the_distance(target, rng, n_heads):
     setting = Setting(rng, AttentionShape(n_heads, n_heads, 16), [70, 3], alibi=0.25)
     expected, bound = setting.expected(target)
     ref.assert_activation("f32", setting.run(target, "f32"), expected, bound)
 
 
-@pytest.mark.parametrize("n", [*range(1, 18), 31, 32, 33, 63, 65])
+@table(n=[*range(1, 18), 31, 32, 33, 63, 65])
 def test_every_number_of_rows_around_a_register(target, rng, n):
     setting = Setting(rng, AttentionShape(3, 3, 13), [n])
     expected, bound = setting.expected(target)

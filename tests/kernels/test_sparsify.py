@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import reference as ref
 from harness import On, assert_same_bits, assert_within, pack_params, plain_step, run
+from tables import table
 
 
 def sparsify(target, data, deviations, threads=1, first_row=0, n_rows=None):
@@ -22,9 +23,7 @@ def sparsify(target, data, deviations, threads=1, first_row=0, n_rows=None):
     return out
 
 
-@pytest.mark.parametrize("deviations", [1.6448536, 0.25, -0.5])
-@pytest.mark.parametrize("mean", [0, 3])
-@pytest.mark.parametrize("n", [1, 7, 64, 416, 4100])
+@table(deviations=[1.6448536, 0.25, -0.5], mean=[0, 3], n=[1, 7, 64, 416, 4100])
 def test_agrees_with_float64(target, rng, n, mean, deviations):
     data = (rng.standard_normal((3, n)) + mean).astype(np.float32)
     exact = data.astype(np.float64)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from harness import On, assert_same_bits, pack_params, plain_step, poisoned, run
+from tables import table
 
 
-@pytest.mark.parametrize(("heads", "dim", "rows"), [(1, 1, 1), (6, 32, 3), (8, 256, 17)])
+@table({"heads, dim, rows": [(1, 1, 1), (6, 32, 3), (8, 256, 17)]})
 def test_both_halves_of_each_head(target, rng, heads, dim, rows):
     numbers = rng.standard_normal((rows, heads, 2, dim)).astype(np.float32)
     out, rest = poisoned((rows, heads * dim)), poisoned((rows, heads * dim))

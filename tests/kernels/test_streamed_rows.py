@@ -18,6 +18,7 @@ import pytest
 import reference as ref
 from rounded_inputs import STREAMED_FORMATS as FORMATS
 from rounded_inputs import rounding_on_streams
+from tables import table
 from test_warpgroup_tile import aligned
 
 HERE = Path(__file__).resolve().parent
@@ -113,17 +114,18 @@ def expected(weight, x):
     return x @ w.T, rounding_on_streams(w, x) + sums
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
-@pytest.mark.parametrize(
-    ("rows", "quads", "n", "k", "plan"),
-    [
-        (1, 0, 1, 256, Plan()),
-        (1, 0, 50, 1280, Plan(3, 2, 2, 0, 3, 2)),
-        (1, 0, 33, 2560, Plan(2, 10, 1)),
-        (2, 1, 17, 512, Plan(2, 1, 1)),
-        (7, 2, 40, 1280, Plan(2, 2, 2, 0, 1, 2)),
-        (16, 4, 35, 1536, Plan(3, 1, 2, 2)),
-    ],
+@table(
+    {
+        "rows, quads, n, k, plan": [
+            (1, 0, 1, 256, Plan()),
+            (1, 0, 50, 1280, Plan(3, 2, 2, 0, 3, 2)),
+            (1, 0, 33, 2560, Plan(2, 10, 1)),
+            (2, 1, 17, 512, Plan(2, 1, 1)),
+            (7, 2, 40, 1280, Plan(2, 2, 2, 0, 1, 2)),
+            (16, 4, 35, 1536, Plan(3, 1, 2, 2)),
+        ]
+    },
+    format_name=FORMATS,
 )
 def test_agrees_with_float64(library, rng, format_name, rows, quads, n, k, plan):
     weight = ref.random_weight(format_name, n, k, rng)
@@ -138,7 +140,7 @@ def test_agrees_with_float64(library, rng, format_name, rows, quads, n, k, plan)
     assert (np.abs(out - exact) <= bound).all()
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@table(format_name=FORMATS)
 def test_rows_have_the_same_bits_alone_and_together(library, rng, format_name):
     """However many rows there are, however a launch is divided, in whichever order warps run."""
     rows, n, k = 16, 37, 1280
@@ -179,8 +181,7 @@ def test_sums_of_a_batch_stay_until_all_have_read_them(library, rng):
         np.testing.assert_array_equal(out, expected_bits)
 
 
-@pytest.mark.parametrize("format_name", ["q3_k", "q6_k"])
-@pytest.mark.parametrize("offset", [2, 14])
+@table(format_name=["q3_k", "q6_k"], offset=[2, 14])
 def test_rows_that_begin_anywhere(library, rng, format_name, offset):
     """Of formats whose rows are no multiples of 16 bytes."""
     weight = ref.random_weight(format_name, 21, 768, rng)
@@ -201,7 +202,7 @@ def test_the_norm_is_that_of_the_row(library, rng):
     np.testing.assert_allclose(squares, (x.astype(np.float64) ** 2).sum(axis=1), rtol=2e-6)
 
 
-@pytest.mark.parametrize("format_name", ["q4_0", "q4_k", "q6_k"])
+@table(format_name=["q4_0", "q4_k", "q6_k"])
 def test_inputs_at_both_ends_of_float32(library, rng, format_name):
     """Groups whose largest number is subnormal, the largest of all, zero; one far below another."""
     n, k = 20, 256
@@ -219,8 +220,7 @@ def test_inputs_at_both_ends_of_float32(library, rng, format_name):
     assert (out[2] == 0).all()
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("format_name", ["q4_0", "q4_1", "q6_k"])
+@table(bad=[np.nan, np.inf, -np.inf], format_name=["q4_0", "q4_1", "q6_k"])
 def test_what_is_not_a_number_stays_in_its_row(library, rng, format_name, bad):
     n, k = 24, 256
     weight = ref.random_weight(format_name, n, k, rng)
@@ -235,7 +235,7 @@ def test_what_is_not_a_number_stays_in_its_row(library, rng, format_name, bad):
     assert not np.isfinite(alone).any()
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@table(format_name=FORMATS)
 def test_the_largest_codes_and_inputs(library, rng, format_name):
     """Sums of products stay whole numbers of 32 bits."""
     n, k = 16, 512

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from harness import NONE, OPTION_WORDS, On, Run, assert_same_bits, make_step, pack_params, run
+from tables import table
 
 VOCAB, END, FIRST = 200, 100, 120  # text, then tokens that are none, then timestamps
 N_PROMPT = 3
@@ -63,7 +64,7 @@ HISTORIES = [
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("louder", ["text", "timestamps", "neither"])
+@table(louder=["text", "timestamps", "neither"])
 def test_equals_transformers(target, rng, louder):
     logits = rng.standard_normal((len(HISTORIES), VOCAB)).astype(np.float32)
     logits[:, :END] += 8 * (louder == "text")
@@ -93,7 +94,7 @@ def test_a_pair_ends_a_segment_and_begins_the_next(target):
     assert forbidden(out[2]) == set(range(FIRST, VOCAB))
 
 
-@pytest.mark.parametrize("timestamp", [0.0, 1.0])
+@table(timestamp=[0.0, 1.0])
 def test_timestamps_that_together_are_likelier_win(target, timestamp):
     """80 of e^0 have 4.38 together, of e^1 one more; the likeliest text has 4.9."""
     logits = np.full((1, VOCAB), -20, np.float32)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import reference as ref
 from harness import On, Run, assert_same_bits, make_step, pack_params, run
+from tables import table
 
 SHAPES = [
     pytest.param((1, 1, 1, 0), id="1x1"),
@@ -37,8 +38,7 @@ def expected(data, lengths, shape):
     return np.concatenate(found)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("lengths", [[1], [4, 1, 30]], ids=str)
+@table(shape=SHAPES, lengths=[[1], [4, 1, 30]])
 def test_rows_are_the_inputs_of_a_convolution(target, rng, kind, shape, lengths):
     n_channels, width, stride, _ = shape
     if kind == "q8_32" and n_channels * width % 32:

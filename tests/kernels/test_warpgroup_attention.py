@@ -17,6 +17,7 @@ import pytest
 import reference as ref
 from harness import Run, assert_same_bits, make_step, pack_params
 from reference import AttentionShape
+from tables import table
 from test_attention import Setting
 
 HERE = Path(__file__).resolve().parent
@@ -90,7 +91,7 @@ RUNS = [
     pytest.param([Run(0, 100, 150)], id="150-rows-over-an-edge"),
     pytest.param([Run(0, 250, 20), Run(0, 270, 40, is_image=True)], id="an-image"),
 ]
-GROUPS = pytest.mark.parametrize("groups", [1, 2])  # warpgroups of a tile that multiply
+GROUPS = [1, 2]  # warpgroups of a tile that multiply
 
 
 def assert_close(out, setting):
@@ -99,9 +100,7 @@ def assert_close(out, setting):
     assert (np.abs(out - expected) <= bound).all()
 
 
-@GROUPS
-@pytest.mark.parametrize("runs", RUNS)
-@pytest.mark.parametrize("shape", [ONE, TWO], ids=["64", "128"])
+@table(groups=GROUPS, runs=RUNS, shape=[ONE, TWO])
 def test_agrees_with_float64(library, rng, shape, runs, groups):
     setting = Setting(rng, shape, runs, "f16")
     assert_close(attend(library, setting, groups=groups, seed=7), setting)
@@ -112,7 +111,7 @@ def test_query_heads_share_keys(library, rng):
     assert_close(attend(library, setting), setting)
 
 
-@pytest.mark.parametrize("window", [1, 2, 100, 128, 129, 257])
+@table(window=[1, 2, 100, 128, 129, 257])
 def test_a_window_starts_at_the_right_position(library, rng, window):
     """What lies outside any row's window is NaN, so a step too far shows at once."""
     shape = AttentionShape(1, 1, 64, window=window)
@@ -120,7 +119,7 @@ def test_a_window_starts_at_the_right_position(library, rng, window):
     assert_close(attend(library, setting, groups=1), setting)
 
 
-@pytest.mark.parametrize("scale", [1e-7, 1000.0])  # subnormal halves, and large ones
+@table(scale=[1e-7, 1000.0])
 def test_keys_and_values_at_both_ends_of_halves(library, rng, scale):
     setting = Setting(rng, TWO, [Run(0, 200, 70)], "f16", scale=scale)
     assert_close(attend(library, setting), setting)
@@ -138,8 +137,7 @@ def test_queries_at_both_ends_of_float32(library, rng):
     assert_close(out, setting)
 
 
-@pytest.mark.parametrize("window", [0, 100])
-@pytest.mark.parametrize("dims", [64, 128])
+@table(window=[0, 100], dims=[64, 128])
 def test_however_it_is_cut_the_bits_are_the_same(library, rng, dims, window):
     """Whatever the tile, where in it a row lies, and in which order warps run."""
     shape = AttentionShape(1, 1, dims, window=window)
@@ -168,8 +166,7 @@ def test_rows_of_an_image_have_the_same_bits_with_less_of_it_to_do(library, rng)
     assert_same_bits(attend(library, setting, make_step([Run(0, 270, 35, True)])), whole[40:])
 
 
-@GROUPS
-@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+@table(groups=GROUPS, bad=[np.inf, -np.inf, np.nan])
 def test_what_is_not_finite_is_seen_by_those_rows_only_that_see_it(library, rng, bad, groups):
     """Of a position in a block that some rows see in part, and of one that all of them see."""
     setting = Setting(rng, TWO, [Run(0, 120, 90)], "f16")
@@ -201,7 +198,7 @@ def test_a_query_that_is_not_finite_stays_in_its_row(library, rng):
     assert np.isnan(out[~others]).all()
 
 
-@GROUPS
+@table(groups=GROUPS)
 def test_rows_that_see_nothing_are_zeros(library, rng, groups):
     setting = Setting(rng, ONE, [Run(0, 3, 70), Run(1, 9, 2)], "f16")
     setting.step.rows["kv_length"][[5, 70, 71]] = 0

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import reference as ref
+from tables import table
 
 HERE = Path(__file__).resolve().parent
 BACKEND = HERE.parents[1] / "backend"
@@ -99,8 +100,7 @@ def expected(weight, x):
     return x @ w.T, ref.rounding_on_warpgroups(weight.format, weight.values, x) + sums
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
-@pytest.mark.parametrize(("products", "rows", "n", "k"), SHAPES)
+@table({"products, rows, n, k": SHAPES}, format_name=FORMATS)
 def test_agrees_with_float64(library, rng, format_name, products, rows, n, k):
     weight = ref.random_weight(format_name, n, k, rng)
     x = rng.standard_normal((rows, k))
@@ -113,7 +113,7 @@ def test_agrees_with_float64(library, rng, format_name, products, rows, n, k):
     assert (np.abs(out - exact) <= bound).all()
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@table(format_name=FORMATS)
 def test_rows_have_the_same_bits_alone_and_together(library, rng, format_name):
     """Whatever the tile, where in it a row lies, and in which order warps run."""
     rows, n, k = 290, 70, 512
@@ -130,7 +130,7 @@ def test_rows_have_the_same_bits_alone_and_together(library, rng, format_name):
         assert np.isnan(np.delete(part, np.s_[rows_of_part], axis=0)).all()
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@table(format_name=FORMATS)
 def test_bias_and_accumulation_are_additions_of_their_own(library, rng, format_name):
     rows, n, k = 131, 139, 256
     weight = ref.random_weight(format_name, n, k, rng)
@@ -144,7 +144,7 @@ def test_bias_and_accumulation_are_additions_of_their_own(library, rng, format_n
     np.testing.assert_array_equal(added, data + product)
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@table(format_name=FORMATS)
 def test_inputs_at_both_ends_of_float32(library, rng, format_name):
     """Rows whose largest number is subnormal, the largest of all, zero; one far below another."""
     n, k = 40, 256
@@ -163,8 +163,7 @@ def test_inputs_at_both_ends_of_float32(library, rng, format_name):
     assert (out[2] == 0).all()
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@table(format_name=FORMATS, bad=[np.nan, np.inf, -np.inf])
 def test_what_is_not_a_number_stays_in_its_row(library, rng, format_name, bad):
     n, k = 24, 256
     weight = ref.random_weight(format_name, n, k, rng)
@@ -177,7 +176,7 @@ def test_what_is_not_a_number_stays_in_its_row(library, rng, format_name, bad):
     np.testing.assert_array_equal(out[others], clean[others])
 
 
-@pytest.mark.parametrize("format_name", [name for name in FORMATS if name not in ref.FLOAT_FORMATS])
+@table(format_name=[name for name in FORMATS if name not in ref.FLOAT_FORMATS])
 def test_the_largest_codes_and_scales(library, rng, format_name):
     n, k = 16, 512
     made = ref.FORMATS[format_name]
