@@ -12,11 +12,12 @@ from running_server import Serving
 from akunu import ArgumentError
 from akunu.server import ServerSettings
 from akunu.server.proxies import TrustedProxies
+from lines import each_line
 
 HELLO = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1}
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("peer", "forwarded", "client"),
     [
         ("9.9.9.9", ["1.1.1.1"], "9.9.9.9"),  # not a proxy of ours

@@ -9,6 +9,7 @@ import pytest
 
 from akunu.ray.conversations import conversation_key, key_of_body
 from akunu.ray.homes import by_preference
+from lines import each_line
 
 ASKED = {"role": "user", "content": "Hello"}
 SAID = {"role": "assistant", "content": "Hi!"}
@@ -16,7 +17,7 @@ NEXT = {"role": "user", "content": "And now?"}
 IDLE = {"a": 0, "b": 0, "c": 0}
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("first", "later"),
     [
         ({"messages": [ASKED]}, {"messages": [ASKED, SAID, NEXT]}),

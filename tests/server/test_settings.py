@@ -11,6 +11,7 @@ from akunu.server.configuration import from_environment, from_file
 from akunu.server.keys import Keys
 from akunu.server.run import check_reach
 from akunu.server.settings import ServerSettings, declared_settings
+from lines import each_line
 
 PAGE = Path(__file__).parents[2] / "docs/serving.md"
 
@@ -72,7 +73,7 @@ def test_the_environment_has_settings() -> None:
         ServerSettings(**from_environment({"AKUNU_SERVE_PORT": "x"}))
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("settings", "message"),
     [
         ({"port": -1}, "port is -1"),

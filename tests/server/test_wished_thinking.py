@@ -10,6 +10,7 @@ import pytest
 from running_server import running_with_template
 
 from akunu.chat import CHATML
+from lines import each_line
 
 HELLO = [{"role": "user", "content": "Hello"}]
 
@@ -40,7 +41,7 @@ def anthropic(client: httpx.Client, wish: Any) -> httpx.Response:
     return client.post("/v1/messages", json=body)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("ask", "wish", "field"),
     [
         (chat("reasoning_effort"), "high", "reasoning_effort"),

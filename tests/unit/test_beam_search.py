@@ -10,6 +10,7 @@ import pytest
 
 from akunu.speech.beam_search import Tokens, beam_search
 from akunu.speech.words import TimedWord, fit_to_segment, token_times, warp
+from lines import each_line
 
 END, VOCAB, LONGEST = 0, 4, 4
 
@@ -44,7 +45,7 @@ def every_text(seed: int) -> dict[Tokens, float]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each_line("seed", range(10))
 def test_beams_for_all_texts_find_the_best(seed: int) -> None:
     texts = every_text(seed)
     beams = VOCAB**LONGEST
@@ -54,7 +55,7 @@ def test_beams_for_all_texts_find_the_best(seed: int) -> None:
     assert best.logprob == pytest.approx(texts[best.tokens])
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each_line("seed", range(10))
 def test_one_beam_is_greedy(seed: int) -> None:
     text: Tokens = ()
     while len(text) < LONGEST - 1:

@@ -19,6 +19,7 @@ from akunu.chat import CHATML, ChatTemplate, encode_chat
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
 from akunu.tokenizer import Tokenizer
 from akunu.tools.untold import told_messages
+from lines import each_line
 
 WEATHER = {
     "type": "function",
@@ -109,8 +110,8 @@ def lists_of_tools(name: str) -> list[Any]:
     return [[] if "hermes-2-pro" in name.lower() else None, [WEATHER]]
 
 
-@pytest.mark.parametrize("conversation", CONVERSATIONS)
-@pytest.mark.parametrize("name", with_others(*TEMPLATES))
+@each_line("conversation", CONVERSATIONS)
+@each_line("name", with_others(*TEMPLATES))
 def test_real_templates_render_as_in_plain_jinja(name: str, conversation: str) -> None:
     source = template_source(name)
     template = ChatTemplate(source, "<s>", "</s>")
@@ -172,7 +173,7 @@ def test_real_templates_render_as_in_transformers(name: str, conversation: str) 
 USER = [{"role": "user", "content": "a<b>é"}]
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("source", "expected"),
     [
         ("{% if true %}\n  x\n{% endif %}\ny", "  x\ny"),  # trim_blocks
@@ -206,7 +207,7 @@ DOUBLED = "{{% set ns = namespace(a='x' * 1000) %}}{{% for i in range(60) %}}{}{
 MADE = "a value of|more than 5000000 steps"
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("source", "message"),
     [
         ("{{ raise_exception('roles must\n alternate') }}", "refuses: roles must alternate"),
@@ -280,7 +281,7 @@ def test_a_template_that_is_not_jinja_is_a_broken_file(source: str, message: str
         ChatTemplate(source)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("messages", "message"),
     [
         ("Hi", "messages must be a list of dicts, got str"),
@@ -366,8 +367,8 @@ ATTACKS = (
 )
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-@pytest.mark.parametrize("name", VARIANTS)
+@each_line("attack", ATTACKS)
+@each_line("name", VARIANTS)
 def test_no_message_adds_a_control_token(tokenizer: Tokenizer, name: str, attack: str) -> None:
     template = ChatTemplate(VARIANTS[name], "<|bos|>", "")
 
@@ -461,8 +462,8 @@ def test_a_model_s_own_template_or_chatml_is_used() -> None:
         ChatTemplate.of(Tokenizer.from_metadata(byte_level()))
 
 
-@pytest.mark.parametrize("name", with_others(*TEMPLATES))
-@pytest.mark.parametrize("family", with_whole("llama-bpe", "qwen2", "llama-spm"))
+@each_line("name", with_others(*TEMPLATES))
+@each_line("family", with_whole("llama-bpe", "qwen2", "llama-spm"))
 def test_real_prompts_are_their_texts_in_tokens(name: str, family: str) -> None:
     tokenizer = real_tokenizer(family)
     template = ChatTemplate(template_source(name), "<s>", "</s>")

@@ -17,6 +17,7 @@ from akunu.chat import ChatTemplate as Template
 from akunu.conversation import Conversation, Turn
 from akunu.errors import ArgumentError, UnsupportedModelError
 from akunu.tokenizer import Tokenizer
+from lines import each_line
 
 TRIMMING = CHATML.replace("(message['content'] or '')", "(message['content'] | trim)")
 NO_THOUGHTS = CHATML.replace(
@@ -246,8 +247,8 @@ KEEPING = (
 )
 
 
-@pytest.mark.parametrize("name", with_others(*KEEPING))
-@pytest.mark.parametrize("family", with_whole("qwen2", "llama-bpe"))
+@each_line("name", with_others(*KEEPING))
+@each_line("family", with_whole("qwen2", "llama-bpe"))
 def test_real_templates_keep_what_was_generated(name: str, family: str) -> None:
     metadata = read_metadata(vocabulary_file(family))
     known = {key: metadata[key] for key in metadata.keys()}  # noqa: SIM118 - it is no dict

@@ -9,6 +9,7 @@ from grammar_support import accepts
 
 from akunu.grammar import from_choice, from_regex, from_rules, from_schema
 from akunu.grammar.errors import GrammarError, SchemaError
+from lines import each_line
 
 ENDLESS: dict[str, Any] = {
     "type": "object",
@@ -23,7 +24,7 @@ def numbered(n: int) -> dict[str, Any]:
     return {"type": "object", "properties": names, "additionalProperties": False}
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("schema", "pointer", "reason"),
     [
         ({"$ref": "#"}, "/$ref", WITHOUT_END),
@@ -121,7 +122,7 @@ def test_an_expression_that_matches_nothing_is_refused(pattern: str) -> None:
     assert accepts(from_regex(f"z|{pattern}"), "z")
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("rules", "line", "column", "reason"),
     [
         ('start: "a" start', 1, 1, "no text ever ends the rule start"),
@@ -144,7 +145,7 @@ def test_lark_that_no_text_ends_is_refused_with_its_place(
     assert (refused.value.line, refused.value.column) == (line, column)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("rules", "text"),
     [
         ('start: "a" start | "b"', "aab"),

@@ -18,6 +18,7 @@ from akunu.cli.console import for_terminal
 from akunu.cli.markdown_lines import Symbols
 from akunu.cli.painter import Painter
 from akunu.cli.reply_renderer import Look, ReplyRenderer
+from lines import each_line
 
 PLAIN = Look(markdown=False, styles=False)
 
@@ -62,7 +63,7 @@ Done `x`.""",
 }
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@each_line("name", TEXTS)
 def test_the_screen_is_the_same_however_the_text_is_cut(name: str) -> None:
     text = TEXTS[name]
     whole = rendered([text], 24).lines
@@ -72,7 +73,7 @@ def test_the_screen_is_the_same_however_the_text_is_cut(name: str) -> None:
 
 
 # Not "nearly markup": CommonMark takes the * of a product for emphasis.
-@pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"nearly markup"}))
+@each_line("name", sorted(TEXTS.keys() - {"nearly markup"}))
 def test_the_words_are_those_that_rich_shows(name: str) -> None:
     out = StringIO()
     text = TEXTS[name].replace("https://a.example/x_y", "")  # rich hides addresses

@@ -10,6 +10,7 @@ import pytest
 
 from akunu import _core, errors
 from arithmetic import available_levels
+from lines import each_line
 
 N_ROWS, K, N = 3, 64, 5
 
@@ -68,7 +69,7 @@ def test_a_write_next_to_an_operand_is_caught() -> None:
         run_matmul(also={"out": short})
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("changes", "message"),
     [
         ({"operation": "matmull"}, "no operation 'matmull'"),

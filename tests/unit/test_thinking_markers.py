@@ -6,13 +6,14 @@ import pytest
 from template_support import TEMPLATES, template_source, with_others
 
 from akunu.thinking import FAMILIES, ThinkingMarkers, markers_of
+from lines import each_line
 
 EXPECTED = {
     "openai-gpt-oss-120b": ("<|channel|>analysis<|message|>", "<|end|>"),
 }
 
 
-@pytest.mark.parametrize("name", with_others(*TEMPLATES))
+@each_line("name", with_others(*TEMPLATES))
 def test_templates_of_well_known_models_have_the_markers_of_their_family(name: str) -> None:
     markers = markers_of(template_source(name))
     assert (markers.opening, markers.closing) == EXPECTED.get(name, ("<think>", "</think>"))

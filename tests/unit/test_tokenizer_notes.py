@@ -11,6 +11,7 @@ from tokenizer_support import byte_alphabet, byte_level, sentencepiece
 from akunu.chat import CHATML, ChatTemplate, encode_chat
 from akunu.errors import ModelFormatError, UnsupportedModelError
 from akunu.tokenizer import Tokenizer
+from lines import each_line
 
 KEY = "tokenizer.ggml."
 TYPES = [1] * 256
@@ -20,8 +21,8 @@ def tokenizer_of(metadata: dict[str, Any], **changes: Any) -> Tokenizer:
     return Tokenizer.from_metadata({**metadata, **{KEY + k: v for k, v in changes.items()}})
 
 
-@pytest.mark.parametrize("name", ["bos", "eos", "eot", "eom", "padding", "unknown", "seperator"])
-@pytest.mark.parametrize(
+@each_line("name", ["bos", "eos", "eot", "eom", "padding", "unknown", "seperator"])
+@each_line(
     ("wrong", "reason"),
     [
         (256, "is 256, but tokenizer.ggml.tokens has ids 0 to 255"),

@@ -18,6 +18,7 @@ from akunu.speech import silero
 from akunu.speech.energy_detector import speech_probabilities
 from akunu.speech.transcription import Segment, Word
 from akunu.speech.voice_activity import Span, SpeechParts, VadOptions, spans_of, speech_spans
+from lines import each_line
 
 RATE = 16_000
 NOISE = np.random.default_rng(3)
@@ -55,7 +56,7 @@ STEADY = {
 }
 
 
-@pytest.mark.parametrize("name", STEADY)
+@each_line("name", STEADY)
 def test_steady_sounds_are_no_speech(name: str) -> None:
     assert speech_spans(STEADY[name]) == []
 
