@@ -49,7 +49,7 @@ def each_line(
     added = [_line(columns, value) for value in values]
     if ids is not None:
         if callable(ids):
-            ids = [", ".join(map(str, map(ids, line.arguments.values()))) for line in added]
+            ids = [_names(ids, line) for line in added]
         added = [replace(line, name=name) for line, name in zip(added, ids, strict=True)]
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
@@ -91,6 +91,10 @@ def _line(columns: Sequence[str], value: Any) -> Line:
         parts = (value,) if len(columns) == 1 else tuple(value)
     arguments = dict(zip(columns, parts, strict=True))
     return Line(name or ", ".join(map(_short, parts)), arguments, marks)
+
+
+def _names(ids: Callable[[Any], object], line: Line) -> str:
+    return ", ".join(filter(None, (str(ids(value)) for value in line.arguments.values())))
 
 
 def _short(value: Any) -> str:

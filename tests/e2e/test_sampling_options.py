@@ -9,6 +9,7 @@ import pytest
 
 import akunu
 from akunu.dry_breakers import breaker_words
+from lines import each_line
 
 PROMPT = "user\nTell me something about the sea.\nassistant\n"
 
@@ -131,7 +132,7 @@ def test_breakers_that_are_too_many_or_too_long_are_refused_soon(ember: Any) -> 
     assert time.monotonic() - started < 20, "a minute and more when all of them were looked for"
 
 
-@pytest.mark.parametrize(
+@each_line(
     "options",
     [
         {"typical_p": 0.5},

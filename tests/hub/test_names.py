@@ -127,7 +127,7 @@ def test_without_a_wish_the_first_preference_that_is_there_is_taken() -> None:
     assert choose(models("a-IQ2_M.gguf"), "", "org/a").reason == "the only model there"
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("wanted", "name"),
     [
         ("Q4_K_M", "big-Q4_K_M.gguf"),

@@ -259,7 +259,7 @@ def test_a_bad_field_is_named(client, case: str) -> None:
     assert error["message"]
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("audio", "words"),
     [
         (b"", "is empty"),

@@ -179,7 +179,7 @@ def test_a_bad_field_is_named(client: httpx.Client, field: str, value: Any) -> N
     assert refused(client, **{field: value})["param"] == field
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("prompts", "place"),
     [
         (["a", ""], 1),

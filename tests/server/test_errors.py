@@ -133,7 +133,7 @@ def test_errors_have_the_words_of_json(client: httpx.Client, field: str) -> None
         assert not PYTHON.search(message), message
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("message", "told"),
     [
         (None, "messages[0] must be an object, got null"),
@@ -271,7 +271,7 @@ def test_a_body_that_is_no_json_object_is_refused(client: httpx.Client, body: by
     assert "sys." not in error["message"]
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("method", "path", "status"),
     [
         ("GET", "/nothing", 404),
@@ -301,9 +301,7 @@ def test_a_lone_surrogate_is_refused_and_the_server_goes_on(client: httpx.Client
     assert client.post("/v1/chat/completions", content=body).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "names", [["", "a"], ["a", ""], [""], ["x" * 30 + str(i) for i in range(99)]]
-)
+@each_line("names", [["", "a"], ["a", ""], [""], ["x" * 30 + str(i) for i in range(99)]])
 def test_names_of_unknown_fields_never_break_the_answer(
     client: httpx.Client, names: list[str]
 ) -> None:

@@ -42,7 +42,7 @@ def test_without_trust_a_socket_has_no_address() -> None:
     assert TrustedProxies([]).client(None, ["1.1.1.1"]) is None
 
 
-@pytest.mark.parametrize("name", ["proxy.example", "10.0.0.1/8", "300.0.0.1", "*"])
+@each_line("name", ["proxy.example", "10.0.0.1/8", "300.0.0.1", "*"])
 def test_what_is_no_network_is_refused(name: str) -> None:
     with pytest.raises(ArgumentError, match="trusted_proxies is"):
         ServerSettings(trusted_proxies=(name,))

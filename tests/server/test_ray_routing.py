@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import pytest
-
 from akunu.ray.conversations import conversation_key, key_of_body
 from akunu.ray.homes import by_preference
 from lines import each_line
@@ -60,7 +58,7 @@ def test_other_questions_and_other_models_have_other_keys() -> None:
     assert len(set(map(conversation_key, asked))) == len(asked)
 
 
-@pytest.mark.parametrize(
+@each_line(
     "body",
     [b"", b"{", b"[]", b"[" * 100_000, b"\xff", b'{"messages": 3}', b"{}"],
 )

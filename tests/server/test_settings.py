@@ -24,7 +24,7 @@ def test_a_file_has_settings_and_models(tmp_path: Path) -> None:
     assert from_file(path) == ({}, ["a=ember"])
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("text", "message"),
     [
         ("port = 80", "table \\[serve\\]"),
@@ -108,7 +108,7 @@ def test_keys_are_not_shown() -> None:
     assert "secret" not in repr(ServerSettings(api_keys=["secret"]))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.org"])
+@each_line("host", ["0.0.0.0", "::", "192.168.1.2", "example.org"])
 def test_beyond_this_machine_a_key_is_needed(host: str, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="there is no API key"):
         check_reach(ServerSettings(host=host))
@@ -119,7 +119,7 @@ def test_beyond_this_machine_a_key_is_needed(host: str, tmp_path: Path) -> None:
     check_reach(ServerSettings(host=host, unix_socket=tmp_path / "socket"))
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.9.9.9"])
+@each_line("host", ["127.0.0.1", "localhost", "::1", "127.9.9.9"])
 def test_this_machine_needs_no_key(host: str) -> None:
     check_reach(ServerSettings(host=host))
 

@@ -63,7 +63,7 @@ def test_a_model_without_thoughts_answers_and_names_the_wish(
     assert field in answer.headers["x-akunu-ignored"].split(", ")
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("ask", "wish"),
     [
         (chat("reasoning_effort"), "none"),
@@ -113,7 +113,7 @@ def levelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]
         yield client
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("level", "shown", "is_named"),
     [
         ("high", "deep<think>", False),

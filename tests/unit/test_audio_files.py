@@ -101,7 +101,7 @@ def test_wav_files_need_no_package(
     np.testing.assert_allclose(load_audio(data), expected, rtol=0, atol=1e-7)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("dtype", "scale"), [(np.int16, 32768), (np.int32, 2**31), (np.float32, 1), (np.float64, 1)]
 )
 def test_arrays_are_taken_in_whatever_numbers_they_are(dtype: Any, scale: int) -> None:

@@ -83,7 +83,7 @@ def test_patience_waits_for_more_texts() -> None:
     assert beam_search(expand, END, 1, 2.0, 9).tokens == (1, 2)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each_line("seed", range(5))
 def test_the_way_is_the_cheapest_of_all(seed: int) -> None:
     cost = np.random.default_rng(seed).standard_normal((3, 5))
     cheapest = np.full(cost.shape, np.inf)

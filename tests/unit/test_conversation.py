@@ -296,8 +296,8 @@ def test_a_reopened_reply_from_a_file_is_tokenised_and_can_be_closed_again() -> 
     assert talk.prompt("yes?") == prompt
 
 
-@pytest.mark.parametrize("tail", ["", "<think>\n"], ids=["by itself", "in the prompt"])
-@pytest.mark.parametrize(
+@each_line("tail", ["", "<think>\n"], ids=["by itself", "in the prompt"])
+@each_line(
     ("reasoning", "reply", "thinks"),
     [("Hm", "", True), ("Hm", "Ye", False)],
 )

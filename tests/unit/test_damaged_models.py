@@ -344,7 +344,7 @@ def test_what_is_wrong_with_a_model_is_named(name: str, tmp_path: Path) -> None:
 
 
 # What a file may say of itself and nothing computes with: it must not stop a load.
-@pytest.mark.parametrize(
+@each_line(
     ("change", "note"),
     [
         (sets("general.name", STRING, struct.pack("<Q", 3) + b"a\xffb"), ""),
@@ -468,8 +468,8 @@ def test_a_half_of_a_block_that_is_no_number_ends_the_text_with_an_error(
         generate(load(path))
 
 
-@pytest.mark.parametrize("name", ["F16", "BF16"])
-@pytest.mark.parametrize("number", [math.nan, math.inf], ids=str)
+@each_line("name", ["F16", "BF16"])
+@each_line("number", [math.nan, math.inf], ids=str)
 def test_a_short_float_that_is_no_number_ends_the_text_with_an_error(
     name: str, number: float, tmp_path: Path
 ) -> None:

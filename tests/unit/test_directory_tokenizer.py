@@ -343,7 +343,7 @@ def test_a_sentencepiece_model_alone_is_a_tokenizer(tmp_path: Path) -> None:
     assert ours.decode(ids[1:]) == "the théa"
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("data", "error", "message"),
     [
         (sentencepiece_model(kind=1), UnsupportedModelError, "of type 'unigram'; akunu has 'bpe'"),

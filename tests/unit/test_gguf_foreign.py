@@ -134,7 +134,7 @@ def test_a_directory_of_ctranslate2_is_not_taken_for_pickles(tmp_path: Path) -> 
         akunu.load(tmp_path)
 
 
-@pytest.mark.parametrize("name", list(DIRECTORIES))
+@each_line("name", list(DIRECTORIES))
 def test_a_directory_is_named_by_what_is_in_it(name: str, tmp_path: Path) -> None:
     files, error_type, parts = DIRECTORIES[name]
     for file in files:

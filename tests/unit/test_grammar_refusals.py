@@ -77,7 +77,7 @@ def test_a_schema_that_no_text_fits_is_refused(schema: Any, pointer: str, reason
     assert refused.value.pointer == pointer
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("schema", "fits", "not_allowed"),
     [
         ({"type": "array", "items": {"$ref": "#"}}, "[[], [[]]]", "[1]"),
@@ -115,7 +115,7 @@ def test_what_can_end_in_another_way_is_compiled_without_its_endless_parts(
     assert matcher.try_consume_tokens(tokens) < len(tokens)
 
 
-@pytest.mark.parametrize("pattern", [r"[^\s\S]", r"a[^\s\S]b", r"(x|y)[^\s\S]+", r"[a&&b]"])
+@each_line("pattern", [r"[^\s\S]", r"a[^\s\S]b", r"(x|y)[^\s\S]+", r"[a&&b]"])
 def test_an_expression_that_matches_nothing_is_refused(pattern: str) -> None:
     with pytest.raises(GrammarError, match="no text fits it"):
         from_regex(pattern)

@@ -90,7 +90,7 @@ def test_tokens_of_the_model_are_handed_on() -> None:
     assert "<think> L0 <[5]> <[^7]>" in from_rules('root ::= <think> "a" <[5]> !<[7]>').llguidance
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("rules", "gbnf"),
     [
         ('# root: x\nroot ::= "a: b"', True),

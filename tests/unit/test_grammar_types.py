@@ -112,7 +112,7 @@ def test_a_mapping_of_mappings_is_a_schema() -> None:
     assert json.loads(from_schema(frozen).schema) == plain
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("pattern", "right", "wrong"),
     [
         (re.compile("ab"), ["ab"], ["AB"]),

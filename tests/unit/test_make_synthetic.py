@@ -26,6 +26,8 @@ from tools.make_synthetic.tables import GRID_FORMATS
 from tools.make_synthetic.values import Stream, blocks, norm
 from tools.make_synthetic.vocabulary import invent
 
+pytestmark = pytest.mark.tools
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 SMALL = Shape(
@@ -80,7 +82,7 @@ def test_values_are_spread_as_asked(number_format: str) -> None:
     assert 3.5 < np.abs(values).max() < 8
 
 
-@pytest.mark.parametrize("number_format", ["Q4_K", "Q5_K", "Q2_K", "Q3_K", "Q6_K"])
+@each_line("number_format", ["Q4_K", "Q5_K", "Q2_K", "Q3_K", "Q6_K"])
 def test_scales_vary_within_a_block(number_format: str) -> None:
     values = numbers(number_format, blocks(number_format, Stream(3, "scales"), 64, 1.0))
     parts = values.reshape(64, -1, 16 if number_format in ("Q2_K", "Q3_K", "Q6_K") else 32)
@@ -151,7 +153,7 @@ def test_a_tensor_is_drawn_in_pieces_that_do_not_depend_on_each_other(tmp_path: 
     assert abs(np.corrcoef(halves[0].ravel(), halves[1].ravel())[0, 1]) < 0.01
 
 
-@pytest.mark.parametrize("kind", SHAPES)
+@each_line("kind", SHAPES)
 def test_akunu_loads_it_and_its_logits_are_finite_and_spread(kind: str, tmp_path: Path) -> None:
     shape = SHAPES[kind]
     path = tmp_path / "model.gguf"
@@ -269,7 +271,7 @@ def test_vocabularies_of_presets_are_whole(preset: str) -> None:
     assert len(tokens) < 0.7 * len(text)  # words fall into pieces of more than one letter
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("changes", "message"),
     [
         ({"architecture": "gpt2"}, "architecture must be one of"),
@@ -319,7 +321,7 @@ def test_the_command_line_changes_a_preset(tmp_path: Path) -> None:
     assert types["output.weight"] == types["token_embd.weight"] == "Q4_0"
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("arguments", "code", "message"),
     [
         (["--format", "Q9", "--preset", "Qwen3-0.6B"], 1, "there is no format 'Q9'"),

@@ -206,7 +206,7 @@ def test_the_checker_refuses(name: str, tmp_path: Path) -> None:
     assert any(f"wrong.metal:{line}: error: " in found[0] for line in lines), found[0]
 
 
-@pytest.mark.parametrize("name", RIGHT_SNIPPETS)
+@each_line("name", RIGHT_SNIPPETS)
 def test_the_checker_accepts(name: str, tmp_path: Path) -> None:
     source = tmp_path / "right.metal"
     source.write_text(HEAD + RIGHT_SNIPPETS[name])

@@ -82,7 +82,7 @@ def test_our_numbers_and_the_gguf_packages_are_the_same(type_name: str) -> None:
     np.testing.assert_array_equal(ours, read_by_gguf(blocks, values, type_name))
 
 
-@pytest.mark.parametrize("type_name", ["Q8_0", "Q4_0", "Q5_0", "IQ4_NL", "MXFP4"])
+@each_line("type_name", ["Q8_0", "Q4_0", "Q5_0", "IQ4_NL", "MXFP4"])
 def test_numbers_that_blocks_hold_exactly_come_back(type_name: str) -> None:
     """Multiples of a power of two with the outermost code in every block."""
     codes = {
@@ -168,7 +168,7 @@ def test_what_is_no_number_is_refused_by_tensor_row_and_column(number: float, wo
         quantised(values, "Q4_K", threads=2)
 
 
-@pytest.mark.parametrize("type_name", ["F16", "Q8_0", "Q4_1", "Q4_K", "Q6_K", "IQ4_XS"])
+@each_line("type_name", ["F16", "Q8_0", "Q4_1", "Q4_K", "Q6_K", "IQ4_XS"])
 def test_numbers_without_a_scale_are_refused(type_name: str) -> None:
     values = np.full((1, 256), 1e30, np.float32)
     values[:, ::2] = -1e30

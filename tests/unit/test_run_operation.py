@@ -45,8 +45,8 @@ def run_matmul(**changes: Any) -> dict[Any, Any]:
     return result
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("device", [d["backend"] for d in _core.devices()])
+@each_line("threads", [1, 2, 3])
+@each_line("device", [d["backend"] for d in _core.devices()])
 def test_it_runs_the_operation_and_returns_what_was_written(device: str, threads: int) -> None:
     result = run_matmul(device=device, threads=threads)
     out = result[2].view(np.float32).reshape(N_ROWS, N)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from template_support import TEMPLATES, template_source, with_others
 
 from akunu.thinking import FAMILIES, ThinkingMarkers, markers_of
@@ -24,7 +23,7 @@ def test_a_family_is_recognised_by_its_own_signs() -> None:
         assert markers_of(" ".join(family.signs)) == family.markers
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("prompt", "is_open"),
     [
         ("assistant\n<think>\n", True),

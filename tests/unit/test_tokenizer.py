@@ -314,7 +314,7 @@ def test_a_missing_pre_tokenizer_means_default() -> None:
     assert len(tokenizer.encode("123123", add_special=False)) == 2
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("tokens", "stops"),
     [
         (["<|end|>"], {"<|end|>"}),
@@ -434,7 +434,7 @@ def test_a_broken_vocabulary_is_refused_with_key_and_index(name: str) -> None:
         Tokenizer.from_metadata(metadata)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("changes", "message"),
     [
         ({"tokenizer.ggml.scores": None}, "scores is missing"),

@@ -94,7 +94,7 @@ def test_tokens_without_a_type_are_normal() -> None:
     assert tokenizer.decode_bytes([255]) == b"\xff"
 
 
-@pytest.mark.parametrize("kind", [1, 3, 4, 5])
+@each_line("kind", [1, 3, 4, 5])
 def test_a_token_that_is_not_utf_8_is_its_bytes_and_no_text_becomes_it(kind: int) -> None:
     metadata = byte_level("\udcff\udcfe", "ab", "\udcff")
     metadata["tokenizer.ggml.token_type"][[256, 258]] = kind  # type: ignore[index]
@@ -161,7 +161,7 @@ def test_without_a_template_it_is_chatml_where_its_tokens_are_special(
     assert [token for token in ids if token >= 256] == [256, 257, 256]
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("vocabulary", "missing"),
     [
         (byte_level(), r"<\|im_start\|>"),

@@ -110,7 +110,7 @@ def test_parameters_are_described_in_three_styles(docstring: str) -> None:
     assert described_parameters(docstring) == expected
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("annotation", "schema"),
     [
         (bool, {"type": "boolean"}),

@@ -61,8 +61,8 @@ def test_steady_sounds_are_no_speech(name: str) -> None:
     assert speech_spans(STEADY[name]) == []
 
 
-@pytest.mark.parametrize("level", [0.01, 0.1, 1.0])
-@pytest.mark.parametrize("background", [0.0, 0.03])
+@each_line("level", [0.01, 0.1, 1.0])
+@each_line("background", [0.0, 0.03])
 def test_speech_between_pauses_is_found_whatever_its_level(level: float, background: float) -> None:
     pause = np.zeros(5 * RATE, np.float32)
     wave = level * np.concatenate([pause, voice(3), pause, voice(2), pause])
@@ -153,7 +153,7 @@ def test_without_detection_all_of_it_is_speech() -> None:
     assert speech_spans(np.zeros(RATE, np.float32), False) == [Span(0, RATE)]
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("arguments", "error", "said"),
     [
         ({"vad": "webrtc"}, ArgumentError, 'vad must be True, False, "energy" or "silero"'),
