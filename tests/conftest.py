@@ -16,6 +16,12 @@ settings.register_profile("nightly", deadline=None, max_examples=1000)
 settings.load_profile("change")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--case", help="of tests that are tables (tests/lines.py), the lines with these words"
+    )
+
+
 def pytest_report_header() -> list[str]:
     """Say which levels of the CPU are tested, and why others are not."""
     missing = [

@@ -22,6 +22,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 import akunu
 from akunu.chat import CHATML, ChatTemplate, encode_chat
+from lines import each_line
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 KNOWN = dict(
@@ -133,7 +134,7 @@ def opened(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return open_it
 
 
-@pytest.mark.parametrize(("name", "source"), EACH_TEMPLATE)
+@each_line(("name", "source"), EACH_TEMPLATE)
 def test_a_format_writes_what_its_template_writes(
     library: Library, opened: Any, name: str, source: str
 ) -> None:

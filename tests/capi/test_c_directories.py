@@ -19,6 +19,7 @@ from random_texts import random_texts
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
 import akunu
+from lines import each_line
 
 LLAMA3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
@@ -244,7 +245,7 @@ def stops_of(library: Library, handle: Handle) -> list[int]:
     return ids[: length.value]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_line("kind", KINDS)
 def test_tokens_are_those_of_the_library(library: Library, tmp_path: Path, kind: str) -> None:
     theirs = KINDS[kind]()
     folder = saved(tmp_path, theirs)
@@ -313,7 +314,7 @@ def changed(folder: Path, **parts: Any) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("parts", "status", "why"),
     [
         ({"model": {"type": "WordLevel"}}, UNSUPPORTED, "model is of type 'WordLevel'"),

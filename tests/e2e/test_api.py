@@ -21,6 +21,7 @@ from gguf import GGUFReader
 import akunu
 from akunu import AkunuError, ArgumentError, ContextOverflowError
 from akunu.deltas import ToolCallArguments, ToolCallEnd, ToolCallStart
+from lines import each_line
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 # So hot that the next token is nearly any: such a text goes on until the context is full.
@@ -50,7 +51,7 @@ def test_what_is_no_file_and_no_name_is_refused_naming_both() -> None:
         akunu.load("embers")
 
 
-@pytest.mark.parametrize("wrong", ["", "\0", "x" * 5000, 7, None, b"em"], ids=lambda x: repr(x)[:9])
+@each_line("wrong", ["", "\0", "x" * 5000, 7, None, b"em"], ids=lambda x: repr(x)[:9])
 def test_paths_that_cannot_be_are_refused(wrong: Any) -> None:
     with pytest.raises(ArgumentError) as caught:
         akunu.load(wrong)
@@ -67,7 +68,7 @@ def test_a_device_that_is_not_there_is_refused_by_name() -> None:
         akunu.load(device="abacus")
 
 
-@pytest.mark.parametrize("size", [0, 3, 1000, 100_000])
+@each_line("size", [0, 3, 1000, 100_000])
 def test_a_cut_file_is_a_format_error(tmp_path: Path, size: int) -> None:
     path = tmp_path / "cut.gguf"
     path.write_bytes(EMBER.read_bytes()[:size])
@@ -297,7 +298,7 @@ BAD_TOKENS = [
 ]
 
 
-@pytest.mark.parametrize("wrong", BAD_TOKENS, ids=repr)
+@each_line("wrong", BAD_TOKENS, ids=repr)
 def test_what_is_no_token_is_refused(ember: akunu.Model, wrong: Any) -> None:
     for use in (ember.generate, ember.logits):
         with pytest.raises(ArgumentError, match=r"^(prompt|tokens)\b"):
@@ -345,7 +346,7 @@ def test_a_conversation_is_answered(ember: akunu.Model) -> None:
     assert ember.chat(HELLO, max_tokens=200) == reply
 
 
-@pytest.mark.parametrize("wrong", [[], "Hello", [{}], [{"role": "user"}], None], ids=repr)
+@each_line("wrong", [[], "Hello", [{}], [{"role": "user"}], None], ids=repr)
 def test_messages_that_are_none_are_refused(ember: akunu.Model, wrong: Any) -> None:
     with pytest.raises(ArgumentError, match="messages"):
         ember.chat(wrong)

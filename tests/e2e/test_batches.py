@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import akunu
+from lines import each_line
 
 # So hot that the next token is nearly any: such a text goes on until the context is full.
 LONG: dict[str, Any] = {"temperature": 50, "seed": 3}
@@ -87,7 +88,7 @@ def test_more_answers_than_can_begin_together_are_refused_before_any_work(stream
         assert model.generate([5] * 100, max_tokens=1).cached_tokens == 0
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("prompts", "error", "message"),
     [
         (["One", 3], akunu.ArgumentError, r"^prompt\[1\]: prompt is 3"),

@@ -15,6 +15,7 @@ from cli_support import COMMAND, EMBER, ENVIRONMENT
 
 import akunu
 from akunu import _core
+from lines import each_line
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -223,7 +224,7 @@ def test_a_full_context_is_said_in_one_line(run_akunu: Run) -> None:
     assert "32" in line
 
 
-@pytest.mark.parametrize(
+@each_line(
     "arguments",
     [
         ["chat", "--no-such-option"],

@@ -24,6 +24,7 @@ from akunu.cli.console import UsageError
 from akunu.cli.roofline import Limits
 from akunu.cli.work import Matrices, Work, WorkModel
 from arithmetic import available_levels
+from lines import each_line
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -36,7 +37,7 @@ KEYS = (
 )
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("given", "expected"),
     [
         (None, [7]),
@@ -53,7 +54,7 @@ def test_lists_and_ranges(given: list[str] | None, expected: list[int]) -> None:
     assert numbers("-p", given, 7) == expected
 
 
-@pytest.mark.parametrize("text", ["", "x", "1,", "-1", "4-1", "0-8*2", "1-8*1", "1-8+0", "1.5"])
+@each_line("text", ["", "x", "1,", "-1", "4-1", "0-8*2", "1-8*1", "1-8+0", "1.5"])
 def test_lists_that_make_no_sense_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"^-p "):
         numbers("-p", [text], 7)

@@ -7,9 +7,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from akunu.cli.benchmark_run import percentiles
+from lines import each_line
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -43,7 +42,7 @@ def test_every_case_has_its_numbers(run_akunu: Run, tmp_path: Path) -> None:
     assert "short x 3 is not in the baseline" in done.stderr
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("arguments", "said"),
     [
         (["--prompts", "tiny"], "--prompts has 'tiny'; possible are short, medium, long"),

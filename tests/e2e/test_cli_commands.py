@@ -16,6 +16,8 @@ import pytest
 from cli_support import COMMAND, EMBER, ENVIRONMENT
 from gguf import GGUFReader, GGUFWriter
 
+from lines import each_line
+
 sys.path.append(str(Path(__file__).parents[1] / "models"))
 
 import hf_directory
@@ -87,7 +89,7 @@ def test_input_beside_a_prompt_is_left_and_said(run_akunu: Run) -> None:
     assert "standard input is not read beside --prompt" in done.stderr
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("arguments", "code", "words"),
     [
         (["complete", "-p", "a", "-f", "b"], 2, "two ways"),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from akunu.cli.options import unescaped_all
+from lines import each_line
 
 CHATML = "<|im_start|>user\nWhat is 12 + 7?<|im_end|>\n<|im_start|>assistant\n"
 
@@ -28,7 +29,7 @@ def test_a_stop_text_may_be_escaped(run_akunu: Any, ember: Any) -> None:
     assert done.stdout == whole.partition("\n")[0] + "\n"
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("typed", "meant"),
     [(r"\n", "\n"), (r"\t", "\t"), (r"\\n", r"\n"), (r"a\\\nb", "a\\\nb"), ("plain", "plain")],
 )
@@ -91,7 +92,7 @@ def test_several_texts_differ_and_are_those_that_their_numbers_give(run_akunu: A
     assert "akunu: text 1 of 3\n" in written.stderr
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("arguments", "message"),
     [
         (("--n", "0"), "--n is 0; it must be an integer from 1 to 1088"),

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 from cli_support import COMMAND, ENVIRONMENT
 
+from lines import each_line
+
 sys.path.append(str(Path(__file__).parents[1] / "models"))
 
 import encoder_models as em
@@ -59,7 +61,7 @@ def test_vectors_are_written_as_numpy_has_them(
     assert np.load(path).dtype == np.int8
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("arguments", "code", "words"),
     [
         (["a", "-f", "b"], 2, "two ways"),

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from lines import each_line
+
 OBJECT = {
     "type": "object",
     "properties": {"a": {"type": "boolean"}},
@@ -95,7 +97,7 @@ def test_json_tells_what_was_left_out_and_what_the_text_does_against_it(run_akun
     assert "weakened" not in json.loads(run_akunu(*asked, json.dumps({"const": 1})).stdout)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("arguments", "message"),
     [
         (("--regex", "a", "--choice", "b"), "--regex and --choice are given; a text has one form"),
@@ -106,7 +108,7 @@ def test_json_tells_what_was_left_out_and_what_the_text_does_against_it(run_akun
         (("--weaken-schema",), "--weaken-schema is given, but there is no --schema"),
     ],
 )
-@pytest.mark.parametrize("command", ["complete", "chat"])
+@each_line("command", ["complete", "chat"])
 def test_what_makes_no_sense_is_said(
     run_akunu: Any, command: str, arguments: tuple[str, ...], message: str
 ) -> None:

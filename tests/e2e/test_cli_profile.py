@@ -18,6 +18,7 @@ from akunu import _core
 from akunu.cli.bench_plan import Test as Step
 from akunu.cli.profile import by_kind
 from akunu.cli.work import WorkModel
+from lines import each_line
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -127,7 +128,7 @@ def test_what_is_before_a_step_has_been_computed(ember: akunu.Model) -> None:
     assert peak_kib(depth) - peak_kib(0) > 0.5 * kv_kib
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("arguments", "words"),
     [
         (["-r", "0"], "-r must be 1 or more"),

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from gguf import PoolingType
 
+from lines import each_line
+
 sys.path.append(str(Path(__file__).parents[1] / "models"))
 
 import encoder_models as em
@@ -54,7 +56,7 @@ def test_documents_come_best_first_a_line_each(
     assert lines_of(done) == expected
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("arguments", "code", "words"),
     [
         (["a", "b", "-f", "c"], 2, "two ways"),

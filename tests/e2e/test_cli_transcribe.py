@@ -18,6 +18,8 @@ import numpy as np
 import pytest
 from cli_support import COMMAND, EMBER, ENVIRONMENT, Terminal
 
+from lines import each_line
+
 sys.path.append(str(Path(__file__).parents[1] / "models"))
 
 import brief_speech
@@ -174,7 +176,7 @@ def test_silence_is_said(run_akunu: Run, folder: str, tmp_path: Path) -> None:
     assert "nobody speaks" in done.stderr
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("arguments", "code", "words"),
     [
         ([], 2, "there is no file"),

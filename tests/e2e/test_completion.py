@@ -15,6 +15,7 @@ import akunu
 from akunu import AkunuError, ArgumentError, Completion, SamplingOptions
 from akunu._stop_strings import StopFinder
 from akunu.tools import ToolCall
+from lines import each_line
 
 # So hot that the next token is nearly any: such a text goes on until the context is full.
 HOT: dict[str, Any] = {"temperature": 50, "seed": 3}
@@ -308,7 +309,7 @@ def test_a_stop_string_in_a_reply(ember: akunu.Model) -> None:
 WRONG_STOPS = ["", [""], ["a", ""], 3, b"x", [b"x"], [3], {"a": 1}, {""}, "\ud800"]
 
 
-@pytest.mark.parametrize("wrong", WRONG_STOPS, ids=ascii)
+@each_line("wrong", WRONG_STOPS, ids=ascii)
 def test_what_is_no_stop_string_is_refused(wrong: Any) -> None:
     with pytest.raises(ArgumentError, match=r"^stop is .*must be a str or several"):
         SamplingOptions(stop=wrong)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import doctest
 import importlib
 import json
-import pkgutil
 import re
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from _pytest.mark import ParameterSet
 from cli_support import CHECKOUT
 from document_blocks import (
     COMMANDS,
@@ -27,6 +27,7 @@ from document_blocks import (
 from document_files import make_files
 
 import akunu
+from lines import each_line
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -36,14 +37,22 @@ else:
 PAGES = all_pages()
 
 
-def scripts() -> list[Block]:
+# They take seconds to measure, and what they print is read in test_cli_bench.py and its neighbours.
+MEASURES = re.compile("^akunu (bench|benchmark|profile) ", re.MULTILINE)
+
+
+def scripts() -> list[ParameterSet]:
     """The `sh` blocks, but for those that install, which `.ci/run` runs."""
+    blocks = [block for page in PAGES for block in running(page, "sh")]
     return [
-        block
-        for page in PAGES
-        for block in running(page, "sh")
+        pytest.param(block, marks=[pytest.mark.slow] if is_nightly(block) else [])
+        for block in blocks
         if not block.code.startswith("python3 -m venv")
     ]
+
+
+def is_nightly(block: Block) -> bool:
+    return block.page != "README.md" and MEASURES.search(block.code) is not None
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if running(page, "python")])
@@ -88,7 +97,7 @@ def test_sessions_write_what_the_page_shows(page: str, tmp_path: Path) -> None:
         session.close()
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each_line("page", PAGES)
 def test_every_block_runs_is_read_or_says_why_not(page: str) -> None:
     readers = {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}
     for block in blocks_of(page):
@@ -119,7 +128,7 @@ def test_readme_has_the_two_commands_and_only_them() -> None:
     assert installing[1].endswith("pytest")
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each_line("page", PAGES)
 def test_links_between_pages_lead_somewhere(page: str) -> None:
     path = CHECKOUT / page
     text = FENCE.sub("", path.read_text())
@@ -140,22 +149,35 @@ OF_OTHERS = (
     *(f"akunu.ray.{name}" for name in ("application", "router", "run")),
     "akunu.langchain",
 )
-MODULES = [
-    "akunu",
-    *(
-        module.name
-        for module in pkgutil.walk_packages(akunu.__path__, "akunu.")
-        if module.name not in ("akunu._core", "akunu.__main__", *OF_OTHERS)
-    ),
-]
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_examples_in_docstrings_are_true(name: str) -> None:
+PACKAGE = Path(akunu.__file__).parent
+MODULES = {
+    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+for name in ("akunu.__main__", *OF_OTHERS):
+    del MODULES[name]
+WITH_EXAMPLES = [name for name, path in MODULES.items() if ">>> " in path.read_text("utf-8")]
+
+
+def examples_are_true(name: str) -> int:
+    """How many examples the module has, all of which are true."""
     result = doctest.testmod(
         importlib.import_module(name), optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     )
     assert result.failed == 0
+    return result.attempted
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_examples_in_docstrings_are_true(name: str) -> None:
+    examples_are_true(name)
+
+
+@each_line("name", [name for name in MODULES if name not in WITH_EXAMPLES])
+def test_other_modules_are_imported_and_have_no_examples(name: str) -> None:
+    assert examples_are_true(name) == 0
 
 
 def test_every_dependency_has_its_reason() -> None:

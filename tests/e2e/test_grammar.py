@@ -15,6 +15,7 @@ import akunu
 from akunu import _core
 from akunu.grammar import FreeText, Grammar, from_choice, from_lark, from_schema, mistakes
 from akunu.grammar.vocabulary import constraint_of, grammar_vocabulary
+from lines import each_line
 
 PERSON = json.dumps(
     {
@@ -112,7 +113,7 @@ def is_allowed(mask, token):
     return bool(mask[token // 32] >> (token % 32) & 1)
 
 
-@pytest.mark.parametrize("name", GRAMMARS)
+@each_line("name", GRAMMARS)
 def test_masks_have_the_bits_of_llguidances_own(model, vocabulary, their_tokenizer, name):
     """Along texts that are drawn among what is allowed."""
     rng = np.random.default_rng(5)
@@ -136,8 +137,8 @@ def test_masks_have_the_bits_of_llguidances_own(model, vocabulary, their_tokeniz
                 break
 
 
-@pytest.mark.parametrize("name", GRAMMARS)
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@each_line("name", GRAMMARS)
+@each_line("temperature", [0.0, 1.0])
 def test_every_token_that_is_chosen_is_one_that_llguidance_takes(
     model, vocabulary, their_tokenizer, name, temperature
 ):
@@ -182,8 +183,8 @@ def raw(vocabulary, grammar, *, after=None, drafts=True):
     return _core.Constraint(vocabulary, grammar.llguidance, after, drafts)
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-@pytest.mark.parametrize("lark", [LONG, GRAMMARS["schema"], GRAMMARS["accents"]])
+@each_line("temperature", [0.0, 1.0])
+@each_line("lark", [LONG, GRAMMARS["schema"], GRAMMARS["accents"]])
 def test_drafted_rows_give_the_text_that_single_rows_give(model, vocabulary, lark, temperature):
     """Alone, and side by side with others that are free or ruled."""
     grammar = from_lark(lark)
@@ -205,8 +206,8 @@ def taken_together(generation, n):
     return sum(earlier == later for earlier, later in pairwise(times))
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-@pytest.mark.parametrize("lark", [LONG, GRAMMARS["schema"], GRAMMARS["rules"]])
+@each_line("temperature", [0.0, 1.0])
+@each_line("lark", [LONG, GRAMMARS["schema"], GRAMMARS["rules"]])
 def test_drafted_rows_have_the_logprobs_of_single_rows(model, vocabulary, lark, temperature):
     """Bit for bit, and of the token that was chosen, whatever was drafted in its place."""
     grammar = from_lark(lark)
@@ -392,7 +393,7 @@ def test_rules_with_a_token_that_the_model_lacks_are_refused_in_plain_words(mode
         model.generate("Hi", grammar=rules)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("make", "message"),
     [
         (lambda: Grammar(llguidance=5), "llguidance is 5; it must be a text"),

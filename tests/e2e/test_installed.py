@@ -11,6 +11,7 @@ import pytest
 from cli_support import CHECKOUT
 
 import akunu
+from lines import each_line
 
 IMPORT_BUDGET_SECONDS = 0.15
 
@@ -95,7 +96,7 @@ print(time.perf_counter() - t)
     assert min(float(run_python(program)) for _ in range(3)) < IMPORT_BUDGET_SECONDS
 
 
-@pytest.mark.parametrize("name", akunu.__all__)
+@each_line("name", akunu.__all__)
 def test_every_public_name_is_there_and_listed(name: str) -> None:
     value = getattr(akunu, name)
     assert name in dir(akunu)

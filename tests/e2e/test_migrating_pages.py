@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 import re
 
-import pytest
 from cli_support import CHECKOUT
 
 import akunu
 from akunu._load_options import KV_TYPES
 from akunu.options import SamplingOptions
+from lines import each_line
 
 PAGES = sorted(CHECKOUT.glob("docs/migrating/*.md"))
 FIELDS = (CHECKOUT / "docs/request-fields.md").read_text()
@@ -58,7 +58,7 @@ def arguments() -> set[str]:
     return names | set(SamplingOptions.__dataclass_fields__)
 
 
-@pytest.mark.parametrize("page", [page.stem for page in PAGES])
+@each_line("page", [page.stem for page in PAGES])
 def test_options_and_commands_exist(page: str) -> None:
     from typer.main import get_command
 

@@ -52,8 +52,8 @@ def has_avx2(emulator: str) -> bool:
     [
         ("Nehalem", "generic"),  # has SSE4.2 only
         ("max,-avx2", "generic"),
-        ("max,-fma", "generic"),
-        ("max,-f16c", "generic"),
+        pytest.param("max,-fma", "generic", marks=pytest.mark.slow),
+        pytest.param("max,-f16c", "generic", marks=pytest.mark.slow),
         ("max", "avx2"),  # the emulator has no AVX-512
     ],
 )

@@ -16,6 +16,7 @@ import akunu
 from akunu import ArgumentError, LoadOptions, SamplingOptions
 from akunu.options import MAX_THREADS, SamplingArguments, declared_options
 from akunu.structure import STRUCTURE_DEFAULTS, StructureArguments
+from lines import each_line
 
 NAN = math.nan
 INF = math.inf
@@ -124,7 +125,7 @@ BAD_LOADING: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value"), BAD_SAMPLING, ids=str)
+@each_line(("name", "value"), BAD_SAMPLING, ids=str)
 def test_sampling_refuses_and_names_the_argument_and_the_value(name: str, value: Any) -> None:
     with pytest.raises(ArgumentError) as caught:
         SamplingOptions(**{name: value})
@@ -135,7 +136,7 @@ def test_sampling_refuses_and_names_the_argument_and_the_value(name: str, value:
     assert len(message) < 200
 
 
-@pytest.mark.parametrize(("name", "value"), BAD_LOADING, ids=str)
+@each_line(("name", "value"), BAD_LOADING, ids=str)
 def test_loading_refuses_and_names_the_argument_and_the_value(name: str, value: Any) -> None:
     for make in (LoadOptions, akunu.load):
         with pytest.raises(ArgumentError, match=f"^{name} is .*must be"):
@@ -260,7 +261,7 @@ def test_the_guide_lists_every_option() -> None:
     assert table[1].splitlines() == expected
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("call", "message"),
     [
         (
@@ -310,7 +311,7 @@ NO_SAMPLING = {
 }  # keyword arguments of the methods that are no such option
 
 
-@pytest.mark.parametrize(
+@each_line(
     "method",
     [
         akunu.Model.generate,

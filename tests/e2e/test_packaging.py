@@ -16,6 +16,8 @@ from typing import Any, cast
 import pytest
 from cli_support import CHECKOUT
 
+from lines import each_line
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -74,7 +76,7 @@ def listed_packages() -> dict[str, dict[str, list[str]]]:
     return listed
 
 
-@pytest.mark.parametrize(
+@each_line(
     "heading",
     ["At run time", "For the server", "For speech", "For a Ray cluster", "To build", "To test"],
 )
@@ -102,7 +104,7 @@ def licence_families(text: str) -> set[str]:
     return set(re.findall(r"apache|bsd|mit\b|mpl|gpl|zlib", text.lower()))
 
 
-@pytest.mark.parametrize("heading", ["At run time", "For the server", "To build", "To test"])
+@each_line("heading", ["At run time", "For the server", "To build", "To test"])
 def test_licences_are_those_that_the_packages_state(heading: str) -> None:
     for name, cells in listed_packages()[heading].items():
         try:

@@ -22,6 +22,7 @@ from akunu import AkunuError, ArgumentError, MisuseError, Tokenizer
 from akunu.chat import ChatTemplate, encode_chat
 from akunu.conversation import Conversation
 from akunu.making.importance import ImportanceMatrix
+from lines import each_line
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 
@@ -99,7 +100,7 @@ def test_paths_may_be_of_bytes_where_they_come_from_a_folder(
 
 
 @both
-@pytest.mark.parametrize(
+@each_line(
     "wrong", ["", "~", "~nobody-of-that-name/m", "a\0b", "x" * 5000, "no/such/file", 7, None, b"em"]
 )
 def test_what_is_no_file_is_refused_alike(read: Callable[..., Any], wrong: Any, home: Path) -> None:
@@ -132,7 +133,7 @@ NO_PROMPT: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("wrong", NO_PROMPT, ids=lambda value: type(value).__name__)
+@each_line("wrong", NO_PROMPT, ids=lambda value: type(value).__name__)
 def test_what_is_no_prompt_is_refused(ember: akunu.Model, wrong: Any) -> None:
     with pytest.raises(ArgumentError) as caught:
         ember.generate(wrong, max_tokens=1)
@@ -220,7 +221,7 @@ CALLS: dict[str, Callable[[akunu.Model, Any], Any]] = {
 MAY_TAKE = {"source of a template": str, "last": int, "priority": int}
 
 
-@pytest.mark.parametrize("name", CALLS)
+@each_line("name", CALLS)
 def test_junk_is_refused_in_one_line(ember: akunu.Model, name: str) -> None:
     for junk in JUNK:
         try:

@@ -8,6 +8,7 @@ import pytest
 
 import akunu
 from akunu.dry_breakers import breaker_words
+from lines import each_line
 
 PROMPT = "user\nTell me something about the sea.\nassistant\n"
 
@@ -134,7 +135,7 @@ def test_breakers_that_are_too_many_or_too_long_are_refused(ember: Any) -> None:
         ember.generate("Hi", dry_multiplier=1.0, dry_sequence_breakers=many)
 
 
-@pytest.mark.parametrize(
+@each_line(
     "options",
     [
         {"typical_p": 0.5},

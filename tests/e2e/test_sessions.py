@@ -22,6 +22,7 @@ from edited_model import edited
 import akunu
 from akunu import AkunuError, ArgumentError, ContextOverflowError, SessionFileError
 from akunu.session_file import read_session, write_session
+from lines import each_line
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 
@@ -280,7 +281,7 @@ def saved(ember: Any, path: Path) -> bytes:
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("n", [0, 7, 15, 16, 400, -1])
+@each_line("n", [0, 7, 15, 16, 400, -1])
 def test_a_file_that_is_cut_off_says_so(tmp_path: Path, ember: Any, n: int) -> None:
     path = tmp_path / "cut"
     whole = saved(ember, path)

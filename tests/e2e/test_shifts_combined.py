@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import akunu
+from lines import each_line
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 CONTEXT = 256
@@ -61,8 +62,8 @@ def said(text: Any) -> tuple[Any, ...]:
     return (str(text), text.token_ids, text.finish_reason, text.logprobs)
 
 
-@pytest.mark.parametrize("overflow", ["shift", "reread"])
-@pytest.mark.parametrize("kind", KINDS)
+@each_line("overflow", ["shift", "reread"])
+@each_line("kind", KINDS)
 def test_drafts_change_nothing_over_shifts(drafting: Any, kind: str, overflow: str) -> None:
     options = {"max_tokens": N_NEW, **SHIFTS, "context_overflow": overflow, **KINDS[kind]}
     expected, parts = written(drafting, PROMPT, speculation="off", **options)

@@ -17,6 +17,7 @@ import pytest
 from ember_adapter import write_adapter
 
 import akunu
+from lines import each_line
 
 sys.path.append(str(Path(__file__).parents[1] / "server"))  # running_server
 
@@ -103,7 +104,7 @@ def said(text: Any) -> tuple[Any, ...]:
     return (str(text), text.token_ids, text.finish_reason, text.logprobs)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_line("kind", KINDS)
 def test_alone(model: Any, source: str, kind: str) -> None:
     options = {"max_tokens": 60, **KINDS[kind]}
     expected = model.generate(PROMPT, speculation="off", **options)
@@ -208,8 +209,8 @@ def without_ids(value: Any) -> Any:
     return [without_ids(each) for each in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("kind", REQUESTS)
+@each_line("streamed", [False, True], ids=["whole", "streamed"])
+@each_line("kind", REQUESTS)
 def test_served(client: httpx.Client, kind: str, streamed: bool) -> None:
     request = REQUESTS[kind]
     expected = answered(client, {**request, "speculation": "off"}, streamed=streamed)

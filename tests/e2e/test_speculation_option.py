@@ -9,6 +9,7 @@ import pytest
 
 import akunu
 from akunu import ArgumentError, SamplingOptions
+from lines import each_line
 
 PROMPT = "user\nSay it again: one two three four five, one two three four five.\nassistant\n"
 
@@ -19,13 +20,13 @@ def model() -> Iterator[Any]:
         yield model
 
 
-@pytest.mark.parametrize("value", ["auto", "off", 1, 15, "7"])
+@each_line("value", ["auto", "off", 1, 15, "7"])
 def test_what_it_may_be(value: Any) -> None:
     kept = SamplingOptions(speculation=value).speculation
     assert kept == (int(value) if value == "7" else value)
 
 
-@pytest.mark.parametrize("value", [0, 16, -1, 2.5, "on", True, ""])
+@each_line("value", [0, 16, -1, 2.5, "on", True, ""])
 def test_what_it_may_not_be(value: Any) -> None:
     with pytest.raises(ArgumentError, match="speculation is"):
         SamplingOptions(speculation=value)
@@ -41,8 +42,8 @@ FORMS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: next(iter(form), "free"))
-@pytest.mark.parametrize("temperature", [0.0, 0.8])
+@each_line("form", FORMS, ids=lambda form: next(iter(form), "free"))
+@each_line("temperature", [0.0, 0.8])
 def test_forms_are_the_same(model: Any, form: dict[str, Any], temperature: float) -> None:
     options = {**form, "max_tokens": 60, "temperature": temperature, "seed": 4}
     expected = model.generate(PROMPT, speculation="off", **options)

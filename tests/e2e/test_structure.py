@@ -17,6 +17,7 @@ import akunu
 from akunu.grammar import from_lark, from_schema
 from akunu.grammar.errors import SchemaError
 from akunu.structure import StructureArguments, reader_of
+from lines import each_line
 
 
 class Colour(enum.Enum):
@@ -92,7 +93,7 @@ def test_a_pydantic_model_gives_one_of_its_objects(model):
     assert isinstance(reply.parsed, Answer)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("form", "fits"),
     [
         ({"regex": "[A-F]{3}-[0-9]{2}"}, lambda text: re.fullmatch("[A-F]{3}-[0-9]{2}", text)),
@@ -231,7 +232,7 @@ def test_a_reply_with_an_object_can_be_copied_and_pickled(model):
         assert other.parsed == reply.parsed
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("form", "message"),
     [
         ({"json": True, "regex": "a"}, "json and regex are given; a text has one form"),

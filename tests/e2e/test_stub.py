@@ -6,10 +6,9 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 import akunu
 from akunu import _core
+from lines import each_line
 
 STUB = ast.parse((Path(akunu.__file__).parent / "_core.pyi").read_text())
 
@@ -76,7 +75,7 @@ def test_the_stub_has_every_name_of_the_module_and_no_other() -> None:
     assert stub_names(STUB.body).keys() | stub_constants() == native
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@each_line("name", CLASSES)
 def test_the_stub_has_every_member_and_no_other(name: str) -> None:
     node = stub_names(STUB.body)[name]
     assert isinstance(node, ast.ClassDef)
@@ -84,7 +83,7 @@ def test_the_stub_has_every_member_and_no_other(name: str) -> None:
     assert in_stub == native_names(getattr(_core, name)) - {"__repr__", "__hash__"}
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@each_line("name", CLASSES)
 def test_members_take_the_arguments_that_the_stub_says(name: str) -> None:
     node = stub_names(STUB.body)[name]
     assert isinstance(node, ast.ClassDef)

@@ -20,6 +20,7 @@ from akunu.thread_choice import (
     counts_to_try,
     with_chosen_threads,
 )
+from lines import each_line
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -39,7 +40,7 @@ def test_of_numbers_that_are_about_as_good_the_lowest_is_taken() -> None:
     assert ThreadChoice.of([replace(half, threads=16, writing=60.0), half]).threads == 16
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("cores", "processors", "from_one", "expected"),
     [
         (1, 1, False, [1]),
@@ -68,7 +69,7 @@ def test_a_load_says_what_was_measured_and_taken() -> None:
         assert model.thread_choice is None
 
 
-@pytest.mark.parametrize("threads", [2, 3, 5, "auto"])
+@each_line("threads", [2, 3, 5, "auto"])
 def test_a_text_is_the_same_with_any_number_of_threads(threads: Any) -> None:
     texts = []
     for count in (1, threads):
@@ -78,7 +79,7 @@ def test_a_text_is_the_same_with_any_number_of_threads(threads: Any) -> None:
     assert texts[0] == texts[1]
 
 
-@pytest.mark.parametrize("value", ["all", "AUTO", "", 0, 257, True, 1.5], ids=repr)
+@each_line("value", ["all", "AUTO", "", 0, 257, True, 1.5], ids=repr)
 def test_what_is_no_number_of_threads_is_refused(value: Any) -> None:
     with pytest.raises(akunu.ArgumentError) as error:
         akunu.load("ember", threads=value)

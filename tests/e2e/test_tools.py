@@ -10,6 +10,7 @@ import pytest
 
 import akunu
 from akunu.deltas import ToolCallArguments, ToolCallEnd, ToolCallStart
+from lines import each_line
 
 
 def get_weather(city: str, unit: Literal["c", "f"] = "c", days: int = 1) -> str:
@@ -27,7 +28,7 @@ TOOLS = [get_weather, add]
 HOT: dict[str, Any] = {"temperature": 3.0, "max_tokens": 120}
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each_line("seed", range(6))
 def test_a_call_that_must_come_is_one_however_hot_the_model_is(
     ember: akunu.Model, seed: int
 ) -> None:
@@ -49,7 +50,7 @@ def test_a_call_that_must_come_is_one_however_hot_the_model_is(
         assert isinstance(arguments.get("days", 1), int)
 
 
-@pytest.mark.parametrize("stop", ["{", "get_", "Paris", "tool_call"])
+@each_line("stop", ["{", "get_", "Paris", "tool_call"])
 def test_what_a_call_had_begun_with_when_a_stop_string_came_is_no_text(
     ember: akunu.Model, stop: str
 ) -> None:
@@ -124,7 +125,7 @@ def test_beside_a_schema_the_model_calls_or_answers_in_it(ember: akunu.Model) ->
     assert ember.chat(QUESTION, tool_choice="none", **given).parsed.keys() == {"answer"}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@each_line("seed", range(4))
 def test_beside_a_schema_a_hot_model_writes_nothing_else(ember: akunu.Model, seed: int) -> None:
     reply = ember.chat(QUESTION, tools=TOOLS, schema=ANSWER, seed=seed, **HOT)
     if reply.finish_reason == "stop":

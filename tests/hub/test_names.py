@@ -8,6 +8,7 @@ from akunu import ArgumentError
 from akunu.hub.choice import PREFERENCE, Candidate, File, candidates, choose, label_of
 from akunu.hub.find import meaning
 from akunu.hub.names import Address, OllamaName, RepoName
+from lines import each_line
 
 # Names of files as they are in large repositories of the hub.
 UNSLOTH = [
@@ -29,7 +30,7 @@ def models(*names: str) -> list[Candidate]:
     return candidates([File(name, 1000) for name in names])
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("name", "expected"),
     [
         ("org/repo", RepoName("org/repo")),
@@ -81,7 +82,7 @@ def test_an_address_that_cannot_be_used_is_refused(name: str, message: str) -> N
         meaning(name)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("name", "label"),
     [
         ("Qwen3-0.6B-Q8_0.gguf", "Q8_0"),
@@ -126,7 +127,7 @@ def test_without_a_wish_the_first_preference_that_is_there_is_taken() -> None:
     assert choose(models("a-IQ2_M.gguf"), "", "org/a").reason == "the only model there"
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("wanted", "name"),
     [
         ("Q4_K_M", "big-Q4_K_M.gguf"),

@@ -9,11 +9,26 @@ from engine import HERE
 from golden_values import SEED
 from random_models import ModelCase, case_cache
 
-import akunu
+from arithmetic import available_levels, is_one_arithmetic
 
+# Levels at which prompt rows have the bits of generated ones. Every change runs the best and one
+# other; `generic`, whose kernels tests/kernels compares, nightly.
+LEVELS = [level for level in available_levels() if is_one_arithmetic("q8_0", level)]
+CHOSEN = [level for level in LEVELS if level != "generic"][-2:] or LEVELS
+CPU_PLACES = [
+    pytest.param(
+        ("cpu", level),
+        id=f"cpu-{level}",
+        marks=[] if level in CHOSEN else [pytest.mark.slow],
+    )
+    for level in LEVELS
+]
 # Emulated kernels run unchecked here: tests/kernels looks at each of them.
-CPU_PLACES = [("cpu", "generic"), ("cpu", "avx2")]
-PLACES = [*CPU_PLACES, ("metal", ""), ("cuda", ""), ("metal-emulated", "plain")]
+GPU_PLACES = [("metal", ""), ("cuda", ""), ("metal-emulated", "plain")]
+PLACES = [
+    *CPU_PLACES,
+    *(pytest.param(place, id="-".join(place)) for place in GPU_PLACES if place[0] in HERE),
+]
 
 
 @pytest.fixture(scope="session")
@@ -22,37 +37,21 @@ def model_case(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ModelC
     return case_cache(tmp_path_factory.mktemp("models"), seed=SEED)
 
 
-def go_to(
-    place: tuple[str, str], monkeypatch: pytest.MonkeyPatch, case: Callable[..., ModelCase]
-) -> str:
-    """The device of a place; the environment says the level. Skips what is not here."""
+def go_to(place: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """The device of a place; the environment says the level."""
     name, level = place
     if level:
         monkeypatch.setenv("AKUNU_CPU_ISA" if name == "cpu" else "AKUNU_METAL_LEVEL", level)
-    try:
-        akunu.load(case("llama").path, device=name, threads=1).close()
-    except akunu.ArgumentError as error:
-        if "does not offer" not in str(error):
-            raise
-        pytest.skip(str(error))
     return name
 
 
-@pytest.fixture(params=[place for place in PLACES if place[0] in HERE], ids="-".join)
-def device(
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
-    model_case: Callable[..., ModelCase],
-) -> str:
+@pytest.fixture(params=PLACES)
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The device of models loaded by this test: every one of this build, at every level."""
-    return go_to(request.param, monkeypatch, model_case)
+    return go_to(request.param, monkeypatch)
 
 
-@pytest.fixture(params=CPU_PLACES, ids="-".join)
-def cpu(
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
-    model_case: Callable[..., ModelCase],
-) -> str:
+@pytest.fixture(params=CPU_PLACES)
+def cpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Likewise, of the CPU only: what takes minutes in an emulator."""
-    return go_to(request.param, monkeypatch, model_case)
+    return go_to(request.param, monkeypatch)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import zlib
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,11 @@ class DenseGolden:
 
 def tensor_of(name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
     """The numbers of a tensor, large enough that every part of a model matters."""
+    return _drawn(name, shape).copy()
+
+
+@cache  # many tests write the same models
+def _drawn(name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
     # transformers writes Nemotron-H's under their published names.
     name = name.replace("backbone.", "model.", 1)
     # And Kimi-Linear's.

@@ -19,6 +19,7 @@ from random_models import KINDS, ModelCase, random_tokens
 
 import akunu
 from akunu import ArgumentError, ModelFormatError, UnsupportedModelError
+from lines import each_line
 
 Cases = Callable[..., ModelCase]
 PARTS = ["prefill", "single", "few"]
@@ -88,10 +89,8 @@ def merged_logits(
         return logits(model, tokens, path)
 
 
-@pytest.mark.parametrize("path", PARTS)
-@pytest.mark.parametrize(
-    "shares", [{"poet": 1.0}, {"terse": 1.0}, {"poet": 0.5, "terse": -2.0}], ids="+".join
-)
+@each_line("path", PARTS)
+@each_line("shares", [{"poet": 1.0}, {"terse": 1.0}, {"poet": 0.5, "terse": -2.0}], ids="+".join)
 def test_logits_are_those_of_merged_weights(
     model, base, model_case, poet, terse, tokens, tmp_path, path, shares
 ) -> None:
@@ -102,9 +101,9 @@ def test_logits_are_those_of_merged_weights(
     assert relative_error(found, logits(base, tokens, path)) > 100 * BOUND_F32_CACHE
 
 
-@pytest.mark.parametrize("kind", ["llama", "llama-linear", "qwen2", "qwen3", "gemma3"])
-@pytest.mark.parametrize("of_adapter", ["gguf", "peft"])
-@pytest.mark.parametrize("of_base", ["gguf", "directory"])
+@each_line("kind", ["llama", "llama-linear", "qwen2", "qwen3", "gemma3"])
+@each_line("of_adapter", ["gguf", "peft"])
+@each_line("of_base", ["gguf", "directory"])
 def test_every_kind_of_file_adapts_every_kind_of_base(
     model_case, tmp_path, kind, of_adapter, of_base
 ) -> None:
@@ -271,7 +270,7 @@ def test_rank_stabilised_adapters_are_scaled_by_the_root(model_case, tokens, tmp
     assert relative_error(found, expected) < BOUND_F32_CACHE
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("changes", "message"),
     [
         ({"use_dora": True}, "use_dora is true; akunu does not compute DoRA"),

@@ -15,6 +15,7 @@ from recurrent_models import check_cache, check_refusal
 import akunu
 from akunu.errors import ModelFormatError, UnsupportedModelError
 from akunu.making.directory_source import DirectorySource
+from lines import each_line
 
 # Of the golden model: three layers with states, of 6 heads with 32 numbers of a key and of a value.
 LAYERS, HEADS, HEAD_DIM = 3, 6, 32
@@ -112,7 +113,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@each_line("case", REFUSED)
 def test_what_makes_no_sense_is_refused_by_name(folder: Path, case: str) -> None:
     check_refusal(folder, *REFUSED[case])
 

@@ -25,6 +25,8 @@ from tools.compare import embeddings
 from tools.compare.embeddings import Measured
 from tools.compare.engine_process import EngineProcess
 
+pytestmark = pytest.mark.tools
+
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:

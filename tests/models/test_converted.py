@@ -21,6 +21,7 @@ import akunu
 from akunu.making.directory_source import DirectorySource
 from akunu.making.quantizing import Quantization, Wishes
 from akunu.making.recipes import RECIPES, is_quantised
+from lines import each_line
 
 Cases = Callable[..., ModelCase]
 TOKENS = list(range(0, 330, 7))
@@ -35,7 +36,7 @@ def converted(folder: Path, target: Path, type_name: str | None = None) -> Path:
     return target
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "phi3-32"])
+@each_line("kind", [kind for kind in KINDS if kind != "phi3-32"])
 def test_a_converted_directory_has_the_tensors_and_keys_of_the_same_model_in_gguf(
     model_case: Cases, tmp_path: Path, kind: str
 ) -> None:

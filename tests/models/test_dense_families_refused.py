@@ -15,6 +15,7 @@ import pytest
 from random_models import ModelCase, build
 
 import akunu
+from lines import each_line
 
 Cases = Callable[..., ModelCase]
 
@@ -107,7 +108,7 @@ NONSENSE: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", NONSENSE)
+@each_line("name", NONSENSE)
 def test_what_a_config_cannot_mean_is_refused_by_its_key(
     model_case: Cases, tmp_path: Path, name: str
 ) -> None:
@@ -267,7 +268,7 @@ FILES: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_line("name", FILES)
 def test_what_a_file_cannot_mean_is_refused_by_its_key(tmp_path: Path, name: str) -> None:
     architecture, more, message = FILES[name]
     path = as_architecture(tmp_path, architecture, more)

@@ -13,6 +13,7 @@ from engine import BOUND_F16_CACHE, BOUND_F32_CACHE, GPU_PATHS, GPUS, PATHS, chu
 from akunu.making.directory_source import DirectorySource
 from akunu.making.quantizing import Quantization, Wishes
 from akunu.making.recipes import RECIPES
+from lines import each_line
 
 
 def error_of(logits: np.typing.NDArray[np.float32], golden: dense_golden.DenseGolden) -> float:
@@ -21,7 +22,7 @@ def error_of(logits: np.typing.NDArray[np.float32], golden: dense_golden.DenseGo
     return float(np.abs(found - np.array(golden.logits)).max() / golden.largest)
 
 
-@pytest.mark.parametrize("family", dense_golden.FAMILIES)
+@each_line("family", dense_golden.FAMILIES)
 def test_logits_are_the_golden_ones(cpu: str, tmp_path: Path, family: str) -> None:
     golden = dense_golden.load(family)
     folder = dense_golden.write(tmp_path / "model", golden)
@@ -32,7 +33,7 @@ def test_logits_are_the_golden_ones(cpu: str, tmp_path: Path, family: str) -> No
         assert error_of(chunked(model, TOKENS, *PATHS["single"]), golden) <= BOUND_F16_CACHE
 
 
-@pytest.mark.parametrize("family", dense_golden.FAMILIES)
+@each_line("family", dense_golden.FAMILIES)
 def test_a_converted_file_has_them_too(tmp_path: Path, family: str) -> None:
     golden = dense_golden.load(family)
     folder = dense_golden.write(tmp_path / "model", golden)

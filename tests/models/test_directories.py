@@ -15,12 +15,13 @@ from engine import BOUND_F32_CACHE, GPUS, opened, relative_error
 from random_models import KINDS, ODD_KINDS, ModelCase, build
 
 import akunu
+from lines import each_line
 
 Cases = Callable[..., ModelCase]
 
 
-@pytest.mark.parametrize("style", [4, 5])
-@pytest.mark.parametrize("kind", ODD_KINDS)
+@each_line("style", [4, 5])
+@each_line("kind", ODD_KINDS)
 def test_logits_of_a_directory_are_those_of_hugging_face(
     model_case: Cases, tmp_path: Path, kind: str, style: int
 ) -> None:
@@ -253,7 +254,7 @@ WRONG_CONFIG: list[tuple[dict[str, Any], type[akunu.AkunuError], str]] = [
 ]
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("changes", "error", "message"), WRONG_CONFIG, ids=[message for _, _, message in WRONG_CONFIG]
 )
 def test_a_config_that_is_wrong_is_refused_by_key(

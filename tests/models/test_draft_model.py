@@ -16,6 +16,7 @@ from random_models import ModelCase, random_tokens
 import akunu
 from akunu import LoadOptions, SamplingOptions, UnsupportedModelError
 from akunu.loading import begin_load
+from lines import each_line
 
 Cases = Callable[..., ModelCase]
 # Targets and what drafts for them: the same model in another format, which mostly says the same;
@@ -47,8 +48,8 @@ def start(model: Any, prompt: list[int], n: int, speculation: int, **more: Any) 
     )
 
 
-@pytest.mark.parametrize("choice", CHOICES)
-@pytest.mark.parametrize("pair", PAIRS)
+@each_line("choice", CHOICES)
+@each_line("pair", PAIRS)
 def test_a_text_is_the_one_without(model_case: Cases, pair: str, choice: str) -> None:
     spec = model_case(*PAIRS[pair][0]).spec
     options = CHOICES[choice]

@@ -30,6 +30,7 @@ from numpy_forward import NumpyModel, Variant
 import akunu
 from akunu.chat import ChatTemplate
 from arithmetic import is_one_arithmetic
+from lines import each_line
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 
@@ -126,7 +127,7 @@ def test_a_gpu_gives_the_answer_of_the_exact_forward_pass(
     assert (first - chosen <= BOUND_F16_CACHE * np.abs(exact).max()).all()
 
 
-@pytest.mark.parametrize("question", RIGHT)
+@each_line("question", RIGHT)
 def test_it_answers_what_it_was_trained_for(question: str) -> None:
     with akunu.load("ember") as model:
         assert model.chat([{"role": "user", "content": question}]).strip() == RIGHT[question]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import akunu
 from akunu import ArgumentError, ContextOverflowError, ModelFormatError, UnsupportedModelError
+from lines import each_line
 
 SPEC = em.EncoderSpec()
 TENSORS = em.random_tensors(SPEC)
@@ -51,8 +52,8 @@ def text_of(n: int, seed: int = 0) -> str:
     return " ".join(rng.choice(["a", "b", "c", "d", "cat", "dog"], n - 2))
 
 
-@pytest.mark.parametrize("pooling", POOLINGS)
-@pytest.mark.parametrize("n", [2, 3, 17, 255, 256, 257, 600])
+@each_line("pooling", POOLINGS)
+@each_line("n", [2, 3, 17, 255, 256, 257, 600])
 def test_a_text_becomes_the_vector_of_the_formula(bert, n, pooling) -> None:
     text = text_of(n)
     ids = bert.tokenizer.encode(text)
@@ -159,7 +160,7 @@ def test_progress_is_told_after_each_text(bert) -> None:
     assert told == [(1, 3), (2, 3), (3, 3)]
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("arguments", "message"),
     [
         (

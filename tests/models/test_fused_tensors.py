@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from random_models import ModelCase, build, random_tokens
 
 import akunu
+from lines import each_line
 
 # Name in a file with a tensor for each: the tensor that it is part of, and which part from the top.
 # These are phi3's.
@@ -64,7 +65,7 @@ def fused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fused:
     return make
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("kind", "options"),
     [
         ("llama-linear", {}),  # has a bias on each of the seven matrices

@@ -20,6 +20,7 @@ import akunu
 from akunu.making.directory_source import DirectorySource
 from akunu.making.quantizing import Quantization, Wishes
 from akunu.making.recipes import RECIPES
+from lines import each_line
 
 FEW = TOKENS[:90]
 Tensors = dict[str, NDArray[np.float32]]
@@ -145,7 +146,7 @@ NONSENSE: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", list(NONSENSE))
+@each_line("name", list(NONSENSE))
 def test_what_makes_no_sense_is_refused_by_its_key(tmp_path: Path, name: str) -> None:
     changes, message = NONSENSE[name]
     config, tensors = golden()

@@ -21,6 +21,7 @@ from random_models import (
 )
 
 import akunu
+from lines import each_line
 
 Cases = Callable[..., ModelCase]
 
@@ -33,7 +34,7 @@ MODELS = [(kind, "f32") for kind in ODD_KINDS] + [
 ]
 
 
-@pytest.mark.parametrize("kind", ODD_KINDS)
+@each_line("kind", ODD_KINDS)
 def test_the_token_after_a_prompt_is_that_of_hugging_face(model_case: Cases, kind: str) -> None:
     """Whole prompts in one step of up to 307 rows, ending at each golden position."""
     golden = golden_values.load(kind)
@@ -70,7 +71,7 @@ def room_for_four(case: ModelCase) -> int:
     return 4 * 2 * page
 
 
-@pytest.mark.parametrize(("kind", "weight_format"), MODELS)
+@each_line(("kind", "weight_format"), MODELS)
 def test_texts_generated_side_by_side_are_those_generated_alone(
     model_case: Cases, kind: str, weight_format: str
 ) -> None:
@@ -90,7 +91,7 @@ def test_texts_generated_side_by_side_are_those_generated_alone(
         assert [finished(generation) for generation in together] == alone
 
 
-@pytest.mark.parametrize(("kind", "weight_format"), MODELS)
+@each_line(("kind", "weight_format"), MODELS)
 def test_logits_beside_other_texts_are_those_alone(
     model_case: Cases, kind: str, weight_format: str
 ) -> None:

@@ -24,17 +24,19 @@ from mutations import MUTATIONS, applicable
 from numpy_forward import NumpyModel, Variant
 from random_models import KINDS, ODD_KINDS, ModelCase
 
+from lines import each_line
+
 Cases = Callable[..., ModelCase]
 
 
-@pytest.mark.parametrize("kind", ODD_KINDS)
+@each_line("kind", ODD_KINDS)
 def test_the_model_is_the_one_that_the_golden_values_are_of(model_case: Cases, kind: str) -> None:
     fingerprint = golden_values.fingerprint(model_case(kind).weights)
     np.testing.assert_allclose(fingerprint, golden_values.load(kind).fingerprint, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("kv_type", "bound"), [("f32", BOUND_F32_CACHE), ("f16", BOUND_F16_CACHE)])
-@pytest.mark.parametrize("kind", ODD_KINDS)
+@each_line(("kv_type", "bound"), [("f32", BOUND_F32_CACHE), ("f16", BOUND_F16_CACHE)])
+@each_line("kind", ODD_KINDS)
 def test_logits_are_those_of_hugging_face(
     model_case: Cases, device: str, kind: str, kv_type: str, bound: float
 ) -> None:
@@ -46,8 +48,8 @@ def test_logits_are_those_of_hugging_face(
         assert relative_error(logits[golden.positions], golden.logits) <= bound
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("kind", ODD_KINDS)
+@each_line("path", PATHS)
+@each_line("kind", ODD_KINDS)
 def test_logits_are_those_of_hugging_face_in_chunks_and_steps(
     model_case: Cases, cpu: str, kind: str, path: str
 ) -> None:
@@ -72,7 +74,7 @@ def test_logits_on_a_gpu_are_those_of_hugging_face_in_chunks_and_steps(
     assert relative_error(logits[golden.positions], golden.logits) <= BOUND_F32_CACHE
 
 
-@pytest.mark.parametrize(("kind", "name"), applicable(KINDS, ODD_KINDS))
+@each_line(("kind", "name"), applicable(KINDS, ODD_KINDS))
 def test_a_mistake_moves_the_logits_far_beyond_the_bound(
     model_case: Cases, tmp_path: Path, kind: str, name: str
 ) -> None:

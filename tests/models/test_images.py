@@ -40,6 +40,7 @@ from akunu.images import MOST_IMAGES, ImageReader, Preprocessing, open_image
 from akunu.making.directory_source import DirectorySource
 from akunu.making.quantizing import Quantization, Wishes
 from akunu.making.recipes import RECIPES, is_quantised
+from lines import each_line
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +219,7 @@ def test_formats(file_format: str) -> None:
     assert found.format in (file_format, None)  # None: it was turned
 
 
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "PA", "I", "F", "RGBA", "CMYK", "HSV"])
+@each_line("mode", ["1", "L", "LA", "P", "PA", "I", "F", "RGBA", "CMYK", "HSV"])
 def test_images_in_other_modes_become_colours(mode: str) -> None:
     image = drawn(1).convert("L" if mode in ("PA", "I", "F") else "RGB").convert(mode)
     expected = np.array(image.convert("RGB"))
@@ -246,7 +247,7 @@ def test_broken_files_are_refused() -> None:
                 open_image(bytes(broken))
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("image", "why"),
     [
         ("/etc/hostname", "no data: URL. Nothing is fetched"),
@@ -376,7 +377,7 @@ def test_a_file_without_its_encoder_reads_text(in_gguf: Path) -> None:
             of_file.chat([question(drawn(1))])
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("changes", "why"),
     [
         ({"projector": "mlp"}, "projector_type is 'mlp'; akunu has gemma3"),
@@ -433,7 +434,7 @@ def test_mlx_has_channels_last(model: Any, tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("changes", "why"),
     [
         ({"vision_config": {**VISION, "model_type": "clip_vision_model"}}, "model_type"),
@@ -455,7 +456,7 @@ def test_encoders_that_are_not_known_are_refused(
         akunu.load(path, device="cpu", context=64)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("said", "why"),
     [
         ('{"size": {"height": 224, "width": 224}}', "size"),

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from engine import GPUS, opened
 from random_models import KINDS, ModelCase
+
+from lines import each_line
 
 Cases = Callable[..., ModelCase]
 
@@ -46,8 +47,8 @@ def launches(case: ModelCase, device: str, row_class: str) -> list[list[str]]:
     return [[label for label in labels if label.startswith(f"layer {i} ")] for i in layers]
 
 
-@pytest.mark.parametrize("row_class", ROW_CLASSES)
-@pytest.mark.parametrize("kind", ARCHITECTURES)
+@each_line("row_class", ROW_CLASSES)
+@each_line("kind", ARCHITECTURES)
 def test_a_layer_on_the_cpu_is_as_many_commands(
     model_case: Cases, kind: str, row_class: str
 ) -> None:
@@ -56,9 +57,9 @@ def test_a_layer_on_the_cpu_is_as_many_commands(
         assert len(layer) == expected, layer
 
 
-@pytest.mark.parametrize("gpu", GPUS)
-@pytest.mark.parametrize("row_class", ROW_CLASSES)
-@pytest.mark.parametrize("kind", ARCHITECTURES)
+@each_line("gpu", GPUS)
+@each_line("row_class", ROW_CLASSES)
+@each_line("kind", ARCHITECTURES)
 def test_a_layer_on_a_gpu_is_as_many_commands(
     model_case: Cases, kind: str, row_class: str, gpu: str
 ) -> None:

@@ -16,6 +16,7 @@ from shifting import check_serves_nobody, likely_tokens, shifted
 
 import akunu
 from akunu import ArgumentError
+from lines import each_line
 
 Cases = Callable[..., ModelCase]
 # Largest error of a log probability; measured: 2.3e-5 (f32), 1.1e-3 (f16), 3.3e-3 (blocks).
@@ -50,9 +51,9 @@ def check_one_layer(path: Path, kind: str, kv_type: str, cut: str, device: str =
         assert (moved.moved_tokens, read.moved_tokens) == (model.context - by, 0)
 
 
-@pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("kv_type", ["f32", "f16"])
-@pytest.mark.parametrize("kind", KINDS)
+@each_line("cut", CUTS)
+@each_line("kv_type", ["f32", "f16"])
+@each_line("kind", KINDS)
 def test_where_keys_depend_on_token_and_position_alone_it_is_as_if_read(
     tmp_path: Path, kind: str, kv_type: str, cut: str
 ) -> None:

@@ -19,6 +19,7 @@ from proposals import AUTO, CHOICES
 import akunu
 from akunu import ArgumentError, LoadOptions
 from akunu.errors import ModelFormatError, UnsupportedModelError
+from lines import each_line
 
 # The head says what the model says: never but by chance, at times, always.
 AGREEMENTS = (None, 0.02, 0.0)
@@ -50,9 +51,9 @@ def prompt_of(n: int, seed: int) -> list[int]:
     return prompt
 
 
-@pytest.mark.parametrize("choice", CHOICES)
-@pytest.mark.parametrize("agreement", AGREEMENTS)
-@pytest.mark.parametrize("family", head_models.FAMILIES)
+@each_line("choice", CHOICES)
+@each_line("agreement", AGREEMENTS)
+@each_line("family", head_models.FAMILIES)
 def test_a_text_is_the_one_without(
     folder_of: Folders, family: str, agreement: float | None, choice: str
 ) -> None:

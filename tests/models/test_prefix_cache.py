@@ -12,6 +12,7 @@ from engine import bytes_of, finished, settle, start
 from random_models import ModelCase, random_tokens
 
 import akunu
+from lines import each_line
 
 Cases = Callable[..., ModelCase]
 
@@ -63,7 +64,7 @@ def cached(model: Any, prompt: Sequence[int]) -> int:
     return int(generation.cached_tokens)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("kind", "weight_format", "kv_type"),
     [
         *((*model, kv_type) for model in MODELS for kv_type in ("f32", "f16")),

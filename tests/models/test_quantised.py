@@ -48,6 +48,7 @@ from random_models import (
 )
 
 from arithmetic import is_one_arithmetic
+from lines import each_line
 
 Cases = Callable[..., ModelCase]
 
@@ -66,8 +67,8 @@ def noise_of(path: Path, tokens: tuple[int, ...], rounded: Variant) -> float:
     return relative_rms(NumpyModel(path).logits(tokens, rounded), exact_logits(path, tokens))
 
 
-@pytest.mark.parametrize("weight_format", ["f16", "bf16"])
-@pytest.mark.parametrize("kind", nightly_but(("llama", "qwen2", "qwen3"), ("llama", "qwen3")))
+@each_line("weight_format", ["f16", "bf16"])
+@each_line("kind", nightly_but(("llama", "qwen2", "qwen3"), ("llama", "qwen3")))
 def test_half_weights_are_as_exact_as_f32(
     model_case: Cases, cpu: str, kind: str, weight_format: str
 ) -> None:
@@ -101,7 +102,7 @@ def expected_error(path: Path, tokens: list[int]) -> tuple[NDArray[np.float64], 
     return exact_logits(path, key), noise_of(path, key, Variant(int8_activations=True))
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("kind", "weight_format"),
     [(kind, each) for kind in ALIGNED_KINDS for each in BLOCK_FORMATS]
     + [("qwen3-256", each) for each in ("iq4_nl", "iq4_xs", "iq3_s", "tables")],
@@ -133,8 +134,8 @@ def test_biases_of_the_feed_forward_network_count_beside_quantised_weights(
             assert error <= NOISE_FACTOR * noise
 
 
-@pytest.mark.parametrize("weight_format", BLOCK_FORMATS)
-@pytest.mark.parametrize("kind", ALIGNED_KINDS)
+@each_line("weight_format", BLOCK_FORMATS)
+@each_line("kind", ALIGNED_KINDS)
 def test_prompts_on_a_matrix_unit_err_by_the_noise_of_bf16(
     model_case: Cases, matrix_unit: None, kind: str, weight_format: str
 ) -> None:

@@ -15,6 +15,7 @@ from quantised_tensors import Parts, Quantise, affine, fp8_values, kept
 from random_models import KINDS, ModelSpec, random_weights
 
 import akunu
+from lines import each_line
 
 TOKENS = list(range(0, 330, 7))
 # MLX's weights meet inputs of 14 bits on the CPU, as halves do in prompts.
@@ -45,10 +46,8 @@ def twins(
     return folder, floats
 
 
-@pytest.mark.parametrize("scale", ["F16", "BF16", "F32"])
-@pytest.mark.parametrize(
-    ("bits", "group"), [(2, 32), (3, 64), (4, 128), (5, 32), (6, 64), (8, 128)]
-)
+@each_line("scale", ["F16", "BF16", "F32"])
+@each_line(("bits", "group"), [(2, 32), (3, 64), (4, 128), (5, 32), (6, 64), (8, 128)])
 def test_mlx_groups_compute_what_their_numbers_say(
     tmp_path: Path, bits: int, group: int, scale: str
 ) -> None:

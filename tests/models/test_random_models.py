@@ -16,10 +16,12 @@ from mutations import MUTATIONS, applicable
 from numpy_forward import NumpyModel, int8_per_32
 from random_models import KINDS, ODD_KINDS, ModelCase, build, random_tokens, random_weights
 
+from lines import each_line
+
 Cases = Callable[..., ModelCase]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_line("kind", KINDS)
 def test_every_kind_has_the_distributions_that_it_promises(kind: str) -> None:
     spec = KINDS[kind]
     for name, data in random_weights(spec, seed=1).items():
@@ -90,7 +92,7 @@ def test_the_file_has_a_tokenizer_with_a_token_for_every_row(model_case: Cases) 
     assert all(merge.replace(" ", "") in tokens for merge in merges)
 
 
-@pytest.mark.parametrize("kind", ODD_KINDS)
+@each_line("kind", ODD_KINDS)
 def test_the_forward_pass_in_double_equals_the_golden_values(model_case: Cases, kind: str) -> None:
     golden = golden_values.load(kind)
     logits = NumpyModel(model_case(kind).path).logits(golden.tokens)

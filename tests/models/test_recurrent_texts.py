@@ -15,6 +15,7 @@ from engine import chunked, finished, start
 import akunu
 from akunu.disk_cache import bytes_per_token
 from akunu.errors import SessionFileError
+from lines import each_line
 
 PAGE = 256
 # Of each golden model: what layers that attend keep of a position; of Kimi-Linear latents.
@@ -84,7 +85,7 @@ def test_a_place_without_a_state_is_read_again(folder: Path) -> None:
         assert generation.cached_tokens == 0
 
 
-@pytest.mark.parametrize("speculation", [1, 4])
+@each_line("speculation", [1, 4])
 def test_refused_drafts_leave_nothing_behind(folder: Path, speculation: int) -> None:
     prompt = (TOKENS[:17] * 15)[:250]
     bias = dict.fromkeys(range(6, VOCAB), -np.inf)
@@ -185,7 +186,7 @@ def test_logits_on_every_device_are_those_of_pieces(folder: Path, device: str) -
         np.testing.assert_array_equal(chunked(model, tokens, [16, 16, 8], "generated"), steps)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 40, 255, 256, 257, 300])
+@each_line("n", [1, 2, 3, 4, 40, 255, 256, 257, 300])
 def test_what_is_restored_has_the_bits_that_are_computed(folder: Path, n: int) -> None:
     tokens = np.array(TOKENS[:n], np.uint32)
     longer = [*TOKENS[:n], *TOKENS[50:70]]
@@ -207,7 +208,7 @@ def test_what_is_restored_has_the_bits_that_are_computed(folder: Path, n: int) -
         np.testing.assert_array_equal(model.logits(longer, last=20), expected)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
+@each_line("n", [1, 2, 3])
 def test_a_short_text_is_saved_without_numbers_of_another_one(
     folder: Path, family: str, n: int
 ) -> None:
@@ -311,7 +312,7 @@ def kept(folder: Path) -> list[Path]:
     return sorted(folder.glob("*/*.run"))
 
 
-@pytest.mark.parametrize("n", [17, 255, 256, 257, 300])
+@each_line("n", [17, 255, 256, 257, 300])
 def test_a_later_model_goes_on_behind_what_an_earlier_one_read(
     folder: Path, tmp_path: Path, n: int
 ) -> None:

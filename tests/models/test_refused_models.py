@@ -16,6 +16,7 @@ from numpy_forward import NumpyModel
 from random_models import ModelSpec, Weights, build
 
 import akunu
+from lines import each_line
 
 Write = Callable[[gguf.GGUFWriter], object]
 
@@ -43,7 +44,7 @@ def built_with(
     return path
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("more", "message"),
     [
         (
@@ -125,7 +126,7 @@ NEUTRAL: list[tuple[str, tuple[float, ...], tuple[float, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize("key", [key for key, _, _ in NEUTRAL])
+@each_line("key", [key for key, _, _ in NEUTRAL])
 def test_a_number_that_changes_the_model_is_refused_and_a_neutral_one_is_not(
     tmp_path: Path, key: str
 ) -> None:
@@ -143,7 +144,7 @@ def test_a_number_that_changes_the_model_is_refused_and_a_neutral_one_is_not(
             load(path)
 
 
-@pytest.mark.parametrize(
+@each_line(
     "name",
     [
         *("token_embd.bias", "output_norm.bias", "output.bias", "rope_freqs.bias"),
@@ -233,7 +234,7 @@ ROPE_SCALINGS: dict[str, tuple[Write, float]] = {
 }
 
 
-@pytest.mark.parametrize("name", ROPE_SCALINGS)
+@each_line("name", ROPE_SCALINGS)
 def test_positions_are_scaled_as_the_file_says_in_its_own_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

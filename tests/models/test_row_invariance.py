@@ -11,6 +11,7 @@ from golden_values import N_TOKENS
 from random_models import ModelCase, random_tokens
 
 from arithmetic import is_one_arithmetic
+from lines import each_line
 
 Cases = Callable[..., ModelCase]
 
@@ -40,7 +41,7 @@ IN_BLOCKS = [
 ]
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("kind", "weight_format", "kv_type"),
     nightly_but(
         [(*model, kv_type) for model in MODELS for kv_type in ("f32", "f16")],
@@ -62,8 +63,8 @@ def test_logits_do_not_depend_on_how_the_tokens_are_cut(
             np.testing.assert_array_equal(chunked(model, tokens, chunks, roles), whole)
 
 
-@pytest.mark.parametrize("kv_type", ["f32", "f16"])
-@pytest.mark.parametrize(("kind", "weight_format"), MODELS)
+@each_line("kv_type", ["f32", "f16"])
+@each_line(("kind", "weight_format"), MODELS)
 def test_on_a_matrix_unit_each_role_has_its_bits(
     model_case: Cases, matrix_unit: None, kind: str, weight_format: str, kv_type: str
 ) -> None:
@@ -107,8 +108,8 @@ def test_on_a_gpu_each_role_has_its_bits(
         np.testing.assert_array_equal(chunked(model, tokens, *GPU_PATHS[path]), whole)
 
 
-@pytest.mark.parametrize("threads", [2, 3])
-@pytest.mark.parametrize(("kind", "weight_format"), MODELS)
+@each_line("threads", [2, 3])
+@each_line(("kind", "weight_format"), MODELS)
 def test_logits_do_not_depend_on_the_number_of_threads(
     model_case: Cases, kind: str, weight_format: str, threads: int
 ) -> None:
@@ -123,7 +124,7 @@ def test_logits_do_not_depend_on_the_number_of_threads(
         np.testing.assert_array_equal(chunked(model, tokens, few, "generated"), generated)
 
 
-@pytest.mark.parametrize(("kind", "weight_format"), MODELS)
+@each_line(("kind", "weight_format"), MODELS)
 def test_later_tokens_change_nothing_before_them(
     model_case: Cases, kind: str, weight_format: str
 ) -> None:

@@ -17,6 +17,7 @@ from test_windows import opened as opened_with_windows
 
 import akunu
 from akunu import ArgumentError
+from lines import each_line
 
 Cases = Callable[..., ModelCase]
 
@@ -30,8 +31,8 @@ def native(
         yield model
 
 
-@pytest.mark.parametrize("n", [1, 2, 255, 256, 257, 513])
-@pytest.mark.parametrize(
+@each_line("n", [1, 2, 255, 256, 257, 513])
+@each_line(
     ("kind", "weight_format", "kv_type"),
     [
         ("llama-gqa", "f32", "f16"),
@@ -75,7 +76,7 @@ def test_what_is_restored_is_what_the_engine_uses(model_case: Cases) -> None:
         assert (model.logits([*tokens, 5], last=1) != expected).any()
 
 
-@pytest.mark.parametrize("n", [40, 256, 300, 700])
+@each_line("n", [40, 256, 300, 700])
 def test_windows_keep_what_they_see(model_case: Cases, device: str, n: int) -> None:
     case = model_case("gemma3")
     tokens = random_tokens(case.spec, n, seed=n)

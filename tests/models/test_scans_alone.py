@@ -12,6 +12,7 @@ from dense_golden import TOKENS, changed
 from recurrent_models import PAGE, check_cache, check_refusal
 
 import akunu
+from lines import each_line
 
 # Of the golden model: four layers of 6 heads with 32 numbers and states of 48, in 2 groups.
 LAYERS, INNER, STATE, GROUPS = 4, 6 * 32, 48, 2
@@ -54,6 +55,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@each_line("case", REFUSED)
 def test_what_makes_no_sense_is_refused_by_name(folder: Path, case: str) -> None:
     check_refusal(folder, *REFUSED[case])

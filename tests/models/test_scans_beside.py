@@ -15,6 +15,7 @@ from recurrent_models import check_cache, check_refusal
 
 import akunu
 from akunu.errors import UnsupportedModelError
+from lines import each_line
 
 # Of the golden model: four layers, of 6 heads of 32 numbers with states of 48 in 2 groups.
 LAYERS, HEADS, HEAD_DIM, STATE = 4, 6, 32, 48
@@ -57,7 +58,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@each_line("case", REFUSED)
 def test_what_makes_no_sense_is_refused_by_name(folder: Path, case: str) -> None:
     check_refusal(folder, *REFUSED[case])
 

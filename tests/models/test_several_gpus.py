@@ -30,6 +30,7 @@ from random_models import build, random_tokens
 
 import akunu
 from akunu import _core
+from lines import each_line
 
 SEED = 5
 
@@ -83,8 +84,8 @@ def together(
         native.close()
 
 
-@pytest.mark.parametrize("device", PLACES)
-@pytest.mark.parametrize("kind", SHAPES)
+@each_line("device", PLACES)
+@each_line("kind", SHAPES)
 def test_shares_add_up_to_the_model(kind: str, device: str, tmp_path: Path) -> None:
     case = build(kind, tmp_path / "model.gguf", seed=SEED, **SHAPES[kind])
     tokens = random_tokens(case.spec, N_TOKENS, seed=SEED)

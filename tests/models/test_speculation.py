@@ -14,6 +14,7 @@ from random_models import ModelCase, random_tokens
 
 import akunu
 from akunu import ArgumentError, SamplingOptions
+from lines import each_line
 
 Cases = Callable[..., ModelCase]
 # Tokens that a text may have, besides the first three: so few that it often says what it has said.
@@ -48,8 +49,8 @@ def repeating(case: ModelCase, n: int, seed: int) -> list[int]:
     return (phrase * (n // len(phrase) + 1))[:n]
 
 
-@pytest.mark.parametrize("choice", CHOICES)
-@pytest.mark.parametrize(("kind", "weight_format"), KINDS)
+@each_line("choice", CHOICES)
+@each_line(("kind", "weight_format"), KINDS)
 def test_a_text_is_the_one_without_drafts(
     model_case: Cases, kind: str, weight_format: str, choice: str
 ) -> None:

@@ -19,6 +19,7 @@ from akunu.options import SamplingOptions
 from akunu.speech.mel import HOP, log_mel
 from akunu.speech.model import SpeechModel, load_whisper
 from akunu.speech.transcriber import split_text
+from lines import each_line
 
 SPEC = sm.SpeechSpec()
 TENSORS = sm.random_tensors(SPEC)
@@ -65,7 +66,7 @@ def logits(
     return model._open().logits(np.array(tokens, np.uint32), window=window)
 
 
-@pytest.mark.parametrize("n", [1, 2, 17, 64])
+@each_line("n", [1, 2, 17, 64])
 def test_logits_are_those_of_the_formula(folder: Path, device: str, n: int) -> None:
     mel, tokens = mel_of(1), some_tokens(n)
     expected = sm.Forward(SPEC, TENSORS).logits(mel, tokens)
@@ -299,7 +300,7 @@ def test_silence_has_no_text(english: SpeechModel, samples: NDArray[np.float32])
     assert said.duration_after_vad == 0
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("option", "message"),
     [
         ({"language": "xx"}, "language is 'xx'; this model knows en, zh"),

@@ -27,6 +27,7 @@ from akunu.making.quantizing import Quantization, Wishes
 from akunu.making.recipes import RECIPES, is_quantised
 from akunu.speech.mel import log_mel, mel_filters
 from akunu.speech.model import SpeechModel, load_whisper
+from lines import each_line
 
 SPEC = sm.SpeechSpec()
 WIDE = sm.SpeechSpec(dim=256, encoder_ffn_dim=256, decoder_ffn_dim=512, n_positions=60)
@@ -104,7 +105,7 @@ def logits_of(path: Path, spec: sm.SpeechSpec, device: str = "cpu") -> NDArray[n
         return model._open().logits(text, window=_core.SpeechWindow(mel_of(spec)))
 
 
-@pytest.mark.parametrize("dtype", ["F32", "F16", "BF16"])
+@each_line("dtype", ["F32", "F16", "BF16"])
 def test_a_file_has_the_bits_of_its_directory(tmp_path: Path, device: str, dtype: str) -> None:
     path = sm.write(tmp_path / "model", SPEC, sm.random_tensors(SPEC), dtype=dtype)
     file = made(path, tmp_path / "model.gguf")
@@ -179,9 +180,7 @@ IN_32 = ("Q8_0", "Q4_0", "Q5_0", "Q5_1")
 IN_256 = ("Q4_K_M", "Q6_K", "Q3_K_M", "IQ4_XS")
 
 
-@pytest.mark.parametrize(
-    "type_name", nightly_but((*IN_32, *IN_256), chosen=("Q8_0", "Q5_1", "Q4_K_M"))
-)
+@each_line("type_name", nightly_but((*IN_32, *IN_256), chosen=("Q8_0", "Q5_1", "Q4_K_M")))
 def test_logits_of_a_quantised_file_are_those_of_its_weights(
     tmp_path: Path, device: str, type_name: str
 ) -> None:
@@ -298,7 +297,7 @@ def test_what_a_file_leaves_out_is_what_is_usual(converted: Path, tmp_path: Path
             model.transcribe(np.zeros(16_000, np.float32), vad=False, word_timestamps=True)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("changes", "said"),
     [
         ({"whisper__encoder__mel_filters": np.zeros(3, np.float32)}, "must be 16080 finite"),

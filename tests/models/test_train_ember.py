@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from lines import each_line
+
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from ember import arithmetic, evaluate, letters, mixture, small_talk, tables, word_lists, words
 from ember.chat_template import CHAT_TEMPLATE, pieces, prompt
 from ember.dialogue import Draw, is_held_out
 from ember.wordings import expanded
+
+pytestmark = pytest.mark.tools
 
 GENERATORS = [
     pytest.param(generator, id=f"{module.FAMILY}-{generator.__name__}".replace(" ", "_"))
@@ -20,8 +24,8 @@ GENERATORS = [
 ]
 
 
-@pytest.mark.parametrize("generator", GENERATORS)
-@pytest.mark.parametrize("held_out", [False, True], ids=["training", "held-out"])
+@each_line("generator", GENERATORS)
+@each_line("held_out", [False, True], ids=["training", "held-out"])
 def test_a_seed_gives_the_same_dialogues_again(generator, held_out):
     first, second = (Draw("seed", held_out=held_out) for _ in range(2))
     for _ in range(50):
@@ -95,7 +99,7 @@ def test_no_wording_of_small_talk_brings_two_replies():
             assert known.setdefault(text, reply) == reply, wording
 
 
-@pytest.mark.parametrize("table", tables.TABLES, ids=lambda table: table.name.replace(" ", "_"))
+@each_line("table", tables.TABLES, ids=lambda table: table.name.replace(" ", "_"))
 def test_every_table_is_asked_in_eight_ways_or_more(table):
     assert len(set(table.phrasings)) >= 8
     assert len(table.facts) == len(set(table.facts))

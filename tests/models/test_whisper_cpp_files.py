@@ -26,6 +26,7 @@ from akunu.speech.known_models import alignment_heads, known_model
 from akunu.speech.mel import log_mel
 from akunu.speech.model import load_whisper
 from akunu.speech.whisper_cpp_words import special_tokens, vocabulary_keys
+from lines import each_line
 
 SPEC = wf.spec_of()
 TENSORS = sm.random_tensors(SPEC)
@@ -218,7 +219,7 @@ NUMBERS = (
 )
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("name", "value"),
     [(name, value) for name in NUMBERS for value in (-1, 2**31 - 1, 3)
      if (name, value) != ("n_text_ctx", 3)],  # fewer positions than the table has will do

@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import httpx
-import pytest
 from add_tool import ABOUT, PARAMETERS
 
 import akunu
+from lines import each_line
 
 SUM = [{"role": "user", "content": "What is 12 + 7?"}]
 ADD = {**ABOUT, "input_schema": PARAMETERS, "cache_control": {"type": "ephemeral"}}
@@ -186,7 +186,7 @@ def test_fields_without_effect_are_named_those_inside_others_too(client: httpx.C
     assert answer.headers["x-akunu-ignored"] == "metadata, cache_control, thinking"
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("field", "value"),
     [
         ("messages", [{"role": "user", "content": [{"type": "image", "source": {}}]}]),

@@ -10,6 +10,7 @@ import pytest
 from running_server import running
 
 from akunu.server import ServedModels
+from lines import each_line
 
 ANTHROPIC = {"anthropic-version": "2023-06-01"}
 
@@ -51,7 +52,7 @@ def test_models_come_in_pages(four: httpx.Client) -> None:
     assert page("?limit=2&before_id=c") == ("ab", False)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("query", "param"),
     [
         ("limit=0", "limit"),

@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 from running_server import running
 
+from lines import each_line
+
 sys.path.append(str(Path(__file__).parents[1] / "models"))
 
 import brief_speech
@@ -248,7 +250,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each_line("case", BAD)
 def test_a_bad_field_is_named(client, case: str) -> None:
     fields, param, code = BAD[case]
     answer = ask(client, **fields)
@@ -257,7 +259,7 @@ def test_a_bad_field_is_named(client, case: str) -> None:
     assert error["message"]
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("audio", "words"),
     [
         (b"", "is empty"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
-import pytest
 from test_chat import SUM, ask, chunks
 from test_chat_forms import ADD, SPELL
 
 from akunu.server.openai_chat import CHAT_FIELDS
+from lines import each_line
 
 # What OpenAI's clients send and a local model has no use for.
 WITHOUT_EFFECT = {
@@ -57,7 +57,7 @@ def test_what_stands_in_stream_options_without_effect_is_named(client: httpx.Cli
     assert answer.headers["x-akunu-ignored"] == "stream_options.include_obfuscation"
 
 
-@pytest.mark.parametrize("field", LOCAL)
+@each_line("field", LOCAL)
 def test_fields_of_other_servers_are_known(field: str) -> None:
     assert CHAT_FIELDS[field].effect in ("honoured", "refused")
 

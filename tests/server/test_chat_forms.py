@@ -15,6 +15,7 @@ from running_server import EMBER, THINKING, running
 from test_chat import ask, chunks
 
 from akunu.server import ServedModels
+from lines import each_line
 
 SUM = [{"role": "user", "content": "What is 12 + 7?"}]
 SCHEMA = {
@@ -40,7 +41,7 @@ def test_a_reply_fits_the_schema_and_has_no_fence(
     assert set(json.loads(content(client, response_format=wanted))) == {"sum"}
 
 
-@pytest.mark.parametrize(
+@each_line(
     "form",
     [
         {"response_format": {"type": "json_object"}},
@@ -55,7 +56,7 @@ def test_other_ways_to_ask_for_json(client: httpx.Client, form: dict[str, Any]) 
     assert text.startswith("{")
 
 
-@pytest.mark.parametrize(
+@each_line(
     "form",
     [
         {"structured_outputs": {"choice": ["yes", "yo"]}},
@@ -254,7 +255,7 @@ def test_logprobs_are_those_of_the_content_without_the_thoughts(thinking: httpx.
     assert [each["token"] for part in parts if part for each in part["content"]] == told
 
 
-@pytest.mark.parametrize(
+@each_line(
     "switch",
     [
         {"chat_template_kwargs": {"enable_thinking": False}},

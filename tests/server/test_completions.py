@@ -15,6 +15,7 @@ from running_server import EMBER, running
 import akunu
 from akunu.fill_in import FillIn, fill_in_of
 from akunu.server import ServedModels
+from lines import each_line
 
 PROMPT = "user\nWhat is 12 + 7?\nassistant\n"
 
@@ -154,7 +155,7 @@ def test_the_best_of_several_is_the_likeliest(client: httpx.Client) -> None:
     assert reply["usage"]["completion_tokens"] == 48
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("field", "value"),
     [
         ("prompt", ""),
@@ -178,7 +179,7 @@ def test_a_bad_field_is_named(client: httpx.Client, field: str, value: Any) -> N
     assert refused(client, **{field: value})["param"] == field
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("prompts", "place"),
     [
         (["a", ""], 1),
@@ -249,7 +250,7 @@ def test_tokens_of_a_text_and_back(client: httpx.Client, model: akunu.Model) -> 
     assert answer == {"content": "Hello, world", "prompt": "Hello, world"}
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("path", "body", "param"),
     [
         ("tokenize", {}, "content"),

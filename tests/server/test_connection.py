@@ -18,6 +18,7 @@ from test_serve_command import Start, start  # noqa: F401  # a fixture
 
 from akunu.server.run import allow_connections
 from akunu.server.running import running_servers
+from lines import each_line
 
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n"
 
@@ -61,7 +62,7 @@ def test_headers_that_are_too_large_get_an_error_of_openais_shape(
     assert "headers" in error["message"]
 
 
-@pytest.mark.parametrize(
+@each_line(
     "request_",
     [
         b"nonsense\r\n\r\n",

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import httpx
-import pytest
 
 from akunu.server.field_meanings import meaning_of
+from lines import each_line
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tools.request_fields import DOCUMENT, ROUTES, document
@@ -21,18 +21,18 @@ def test_the_page_of_all_fields_is_up_to_date() -> None:
     assert DOCUMENT.read_text(encoding="utf-8") == document(), "run: python -m tools.request_fields"
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@each_line("route", ROUTES)
 def test_every_field_says_what_becomes_of_it(route: str) -> None:
     assert [each.name for each in ROUTES[route].values() if not meaning_of(each)] == []
 
 
-@pytest.mark.parametrize("path", POSTED)
+@each_line("path", POSTED)
 def test_a_page_describes_every_route(path: str) -> None:
     pages = [(DOCUMENTS / name).read_text() for name in ("serving.md", "dialects.md")]
     assert any(f"`POST {path}`" in page for page in pages)
 
 
-@pytest.mark.parametrize("path", POSTED)
+@each_line("path", POSTED)
 def test_the_openapi_document_describes_every_field(client: httpx.Client, path: str) -> None:
     route = client.get("/openapi.json").json()["paths"][path]["post"]
     (body,) = route["requestBody"]["content"].values()  # JSON, or a form

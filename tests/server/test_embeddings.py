@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from running_server import running
 
+from lines import each_line
+
 sys.path.append(str(Path(__file__).parents[1] / "models"))
 
 import encoder_models as em
@@ -82,7 +84,7 @@ def test_dimensions(bert, model) -> None:
     assert each["embedding"] == model.embed("a", dimensions=8).tolist()
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("body", "param", "message"),
     [
         ({}, "input", "input is missing"),

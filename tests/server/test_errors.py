@@ -14,6 +14,7 @@ from akunu.chat import ChatTemplate
 from akunu.server import ServedModels, ServerSettings
 from akunu.server.openai_chat import CHAT_FIELDS
 from akunu.tokenizer import Tokenizer
+from lines import each_line
 
 HELLO = [{"role": "user", "content": "Hello"}]
 HTTPS = {"url": "https://example.org/cat.png"}
@@ -35,7 +36,7 @@ def refused(client: httpx.Client, **body: Any) -> dict[str, Any]:
     return error_of(answer)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("field", "value"),
     [
         ("temperature", "hot"),
@@ -85,7 +86,7 @@ def test_a_bad_field_is_named(client: httpx.Client, field: str, value: object) -
     assert field.split("_")[0] in error["message"]
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("field", "value"),
     [
         ("modalities", ["text", "audio"]),
@@ -120,7 +121,7 @@ STRANGE = (None, True, 1.5, -(10**30), "None", [], [None], {}, {"a": None}, [{"t
 PYTHON = re.compile(r"\b(None|True|False|NoneType|dict|dicts|str|int|float|bool|tuple)\b")
 
 
-@pytest.mark.parametrize("field", sorted(CHAT_FIELDS))
+@each_line("field", sorted(CHAT_FIELDS))
 def test_errors_have_the_words_of_json(client: httpx.Client, field: str) -> None:
     for value in STRANGE:
         body = {"messages": HELLO, "max_tokens": 1, field: value}
@@ -132,7 +133,7 @@ def test_errors_have_the_words_of_json(client: httpx.Client, field: str) -> None
         assert not PYTHON.search(message), message
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("message", "told"),
     [
         (None, "messages[0] must be an object, got null"),
@@ -247,7 +248,7 @@ def test_a_schema_that_no_grammar_holds_is_refused_with_its_place(client: httpx.
     assert "/properties/a/type" in error["message"]
 
 
-@pytest.mark.parametrize(
+@each_line(
     "body",
     [
         b"",
@@ -270,7 +271,7 @@ def test_a_body_that_is_no_json_object_is_refused(client: httpx.Client, body: by
     assert "sys." not in error["message"]
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("method", "path", "status"),
     [
         ("GET", "/nothing", 404),
@@ -300,9 +301,7 @@ def test_a_lone_surrogate_is_refused_and_the_server_goes_on(client: httpx.Client
     assert client.post("/v1/chat/completions", content=body).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "names", [["", "a"], ["a", ""], [""], ["x" * 30 + str(i) for i in range(99)]]
-)
+@each_line("names", [["", "a"], ["a", ""], [""], ["x" * 30 + str(i) for i in range(99)]])
 def test_names_of_unknown_fields_never_break_the_answer(
     client: httpx.Client, names: list[str]
 ) -> None:

@@ -16,6 +16,7 @@ from running_server import running
 import akunu
 from akunu import LoadOptions
 from akunu.server import ServedModels
+from lines import each_line
 
 FIRST, SECOND = drawn(1), drawn(2)
 ASK = {"max_tokens": 4, "temperature": 0, "ignore_eos": True, "logprobs": True}
@@ -162,7 +163,7 @@ def test_what_a_model_reads_is_told(reader: httpx.Client, client: httpx.Client) 
 BOMB = encoded(Image.new("1", (12000, 9000)))  # 17 KB that become 108 million pixels
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("part", "why"),
     [
         (image_url(FIRST) | {"image_url": {"url": "https://a.example/cat.png"}}, "fetched"),
@@ -197,7 +198,7 @@ def test_bad_images_are_refused_by_name(
     assert any(each in error["message"] for each in why.split("|")), error["message"]
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("path", "body", "why"),
     [
         (

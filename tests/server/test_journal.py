@@ -23,6 +23,7 @@ from test_metrics import until
 from akunu.errors import ArgumentError
 from akunu.server import ServerSettings, create_app, journalled
 from akunu.server.journal import SUFFIX, Journal
+from lines import each_line
 
 STREAM: dict[str, Any] = {**STORY, "stream": True, "temperature": 1.0}
 ENDLESS: dict[str, Any] = {**STREAM, "max_tokens": 800}
@@ -54,8 +55,8 @@ def lines_of(folder: Path, route: str, key: str) -> list[bytes]:
     return file_of(folder, route, key).read_bytes().splitlines(keepends=True)
 
 
-@pytest.mark.parametrize("is_stream", [True, False], ids=["stream", "whole"])
-@pytest.mark.parametrize("name", REQUESTS)
+@each_line("is_stream", [True, False], ids=["stream", "whole"])
+@each_line("name", REQUESTS)
 def test_an_answer_that_is_asked_for_again_is_the_same(
     name: str, is_stream: bool, keeping: httpx.Client
 ) -> None:
@@ -70,8 +71,8 @@ def test_an_answer_that_is_asked_for_again_is_the_same(
     assert again.headers["content-type"] == first.headers["content-type"]
 
 
-@pytest.mark.parametrize("is_stream", [True, False], ids=["stream", "whole"])
-@pytest.mark.parametrize("name", REQUESTS)
+@each_line("is_stream", [True, False], ids=["stream", "whole"])
+@each_line("name", REQUESTS)
 def test_an_answer_goes_on_from_wherever_its_journal_ends(
     name: str, is_stream: bool, keeping: httpx.Client, folder: Path
 ) -> None:

@@ -15,6 +15,7 @@ from running_server import EMBER, running
 import akunu
 from akunu.server import ServedModels
 from akunu.tokenizer import Tokenizer
+from lines import each_line
 
 PROMPT = "<|im_start|>user\nWhat is 12 + 7?<|im_end|>\n<|im_start|>assistant\n"
 
@@ -120,7 +121,7 @@ def test_fields_without_effect_are_named(client: httpx.Client) -> None:
     assert answer.headers["x-akunu-ignored"] == "cache_prompt, id_slot, n_keep"
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("field", "value"),
     [
         ("prompt", 3),

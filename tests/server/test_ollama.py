@@ -16,6 +16,7 @@ from running_server import EMBER, running
 import akunu
 from akunu.server import ServedModels
 from akunu.server.ollama_fields import chat_request
+from lines import each_line
 
 SUM = [{"role": "user", "content": "What is 12 + 7?"}]
 ADD = {"type": "function", "function": FUNCTION}
@@ -196,7 +197,7 @@ def test_fields_and_options_without_effect_are_named(client: httpx.Client) -> No
     assert answer.headers["x-akunu-ignored"] == "options.num_ctx, keep_alive, think"
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("path", "body", "named"),
     [
         ("chat", {"messages": [{"role": "user", "content": "", "images": ["aa"]}]}, "images"),

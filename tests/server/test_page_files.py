@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 import akunu.server
+from lines import each_line
 
 FOLDER = Path(akunu.server.__file__).parent / "page"
 FILES = sorted(
@@ -39,7 +40,7 @@ def test_the_policy_of_the_page_allows_no_inline_script_and_nothing_from_elsewhe
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_line("name", FILES)
 def test_a_file_comes_with_its_type_and_is_not_sent_again(client: httpx.Client, name: str) -> None:
     first = client.get(f"/page/{name}")
     assert first.content == (FOLDER / name).read_bytes()

@@ -12,11 +12,12 @@ from running_server import Serving
 from akunu import ArgumentError
 from akunu.server import ServerSettings
 from akunu.server.proxies import TrustedProxies
+from lines import each_line
 
 HELLO = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1}
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("peer", "forwarded", "client"),
     [
         ("9.9.9.9", ["1.1.1.1"], "9.9.9.9"),  # not a proxy of ours
@@ -41,7 +42,7 @@ def test_without_trust_a_socket_has_no_address() -> None:
     assert TrustedProxies([]).client(None, ["1.1.1.1"]) is None
 
 
-@pytest.mark.parametrize("name", ["proxy.example", "10.0.0.1/8", "300.0.0.1", "*"])
+@each_line("name", ["proxy.example", "10.0.0.1/8", "300.0.0.1", "*"])
 def test_what_is_no_network_is_refused(name: str) -> None:
     with pytest.raises(ArgumentError, match="trusted_proxies is"):
         ServerSettings(trusted_proxies=(name,))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import pytest
-
 from akunu.ray.conversations import conversation_key, key_of_body
 from akunu.ray.homes import by_preference
+from lines import each_line
 
 ASKED = {"role": "user", "content": "Hello"}
 SAID = {"role": "assistant", "content": "Hi!"}
@@ -16,7 +15,7 @@ NEXT = {"role": "user", "content": "And now?"}
 IDLE = {"a": 0, "b": 0, "c": 0}
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("first", "later"),
     [
         ({"messages": [ASKED]}, {"messages": [ASKED, SAID, NEXT]}),
@@ -59,7 +58,7 @@ def test_other_questions_and_other_models_have_other_keys() -> None:
     assert len(set(map(conversation_key, asked))) == len(asked)
 
 
-@pytest.mark.parametrize(
+@each_line(
     "body",
     [b"", b"{", b"[]", b"[" * 100_000, b"\xff", b'{"messages": 3}', b"{}"],
 )

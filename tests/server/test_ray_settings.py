@@ -10,6 +10,7 @@ import pytest
 from akunu import ArgumentError
 from akunu.ray.settings import RaySettings, asked, asked_of_serve
 from akunu.server.settings import declared_settings
+from lines import each_line
 
 PAGE = Path(__file__).parents[2] / "docs/serving.md"
 
@@ -35,7 +36,7 @@ def test_both_kinds_come_from_command_line_environment_and_file(
     assert asked(["b=ember"], None, {}).sources == {"b": "ember"}
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("settings", "message"),
     [
         ({"replicas": 0}, "replicas is 0"),
@@ -73,7 +74,7 @@ def test_ray_serve_gives_texts_or_values() -> None:
     assert asked_of_serve({"models": {"a": "ember"}}).sources == {"a": "ember"}
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("arguments", "message"),
     [
         ({"port": "81"}, "port is set, but here it is Ray Serve that listens"),

@@ -14,6 +14,8 @@ import pytest
 from gguf import PoolingType
 from running_server import running
 
+from lines import each_line
+
 sys.path.append(str(Path(__file__).parents[1] / "models"))
 
 import encoder_models as em
@@ -100,7 +102,7 @@ def test_a_long_document_is_cut_where_that_is_asked(client) -> None:
     assert cut["results"][0]["relevance_score"] == fits["results"][0]["relevance_score"]
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("body", "param", "message"),
     [
         ({"documents": ["a"]}, "query", "query is missing"),

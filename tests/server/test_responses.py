@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import httpx
-import pytest
 from add_tool import FUNCTION
 
 import akunu
+from lines import each_line
 
 SUM = [{"role": "user", "content": "What is 12 + 7?"}]
 ADD = {"type": "function", **FUNCTION, "strict": True}
@@ -305,7 +305,7 @@ def test_functions_within_a_namespace_are_called_by_it_and_their_name(
     assert named == ["tools.namespace.description", "tools.custom"]
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("field", "value"),
     [
         ("previous_response_id", "resp_1"),

@@ -11,6 +11,7 @@ from akunu.server.configuration import from_environment, from_file
 from akunu.server.keys import Keys
 from akunu.server.run import check_reach
 from akunu.server.settings import ServerSettings, declared_settings
+from lines import each_line
 
 PAGE = Path(__file__).parents[2] / "docs/serving.md"
 
@@ -23,7 +24,7 @@ def test_a_file_has_settings_and_models(tmp_path: Path) -> None:
     assert from_file(path) == ({}, ["a=ember"])
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("text", "message"),
     [
         ("port = 80", "table \\[serve\\]"),
@@ -72,7 +73,7 @@ def test_the_environment_has_settings() -> None:
         ServerSettings(**from_environment({"AKUNU_SERVE_PORT": "x"}))
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("settings", "message"),
     [
         ({"port": -1}, "port is -1"),
@@ -107,7 +108,7 @@ def test_keys_are_not_shown() -> None:
     assert "secret" not in repr(ServerSettings(api_keys=["secret"]))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.org"])
+@each_line("host", ["0.0.0.0", "::", "192.168.1.2", "example.org"])
 def test_beyond_this_machine_a_key_is_needed(host: str, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="there is no API key"):
         check_reach(ServerSettings(host=host))
@@ -118,7 +119,7 @@ def test_beyond_this_machine_a_key_is_needed(host: str, tmp_path: Path) -> None:
     check_reach(ServerSettings(host=host, unix_socket=tmp_path / "socket"))
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.9.9.9"])
+@each_line("host", ["127.0.0.1", "localhost", "::1", "127.9.9.9"])
 def test_this_machine_needs_no_key(host: str) -> None:
     check_reach(ServerSettings(host=host))
 

@@ -10,6 +10,7 @@ import pytest
 from running_server import running_with_template
 
 from akunu.chat import CHATML
+from lines import each_line
 
 HELLO = [{"role": "user", "content": "Hello"}]
 
@@ -40,7 +41,7 @@ def anthropic(client: httpx.Client, wish: Any) -> httpx.Response:
     return client.post("/v1/messages", json=body)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("ask", "wish", "field"),
     [
         (chat("reasoning_effort"), "high", "reasoning_effort"),
@@ -62,7 +63,7 @@ def test_a_model_without_thoughts_answers_and_names_the_wish(
     assert field in answer.headers["x-akunu-ignored"].split(", ")
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("ask", "wish"),
     [
         (chat("reasoning_effort"), "none"),
@@ -112,7 +113,7 @@ def levelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]
         yield client
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("level", "shown", "is_named"),
     [
         ("high", "deep<think>", False),

@@ -16,6 +16,7 @@ import soundfile
 from akunu import AkunuError, ArgumentError, AudioError
 from akunu.speech import audio, decoders
 from akunu.speech.audio import load_audio
+from lines import each_line
 
 RATE = 16_000
 TONE = (0.5 * np.sin(2 * np.pi * 440 * np.arange(RATE) / RATE)).astype(np.float32)
@@ -60,7 +61,7 @@ def assert_is_the_tone(samples: np.ndarray, tolerance: float = 0.05) -> None:
     assert abs(np.abs(middle).max() - 0.5) < tolerance
 
 
-@pytest.mark.parametrize(
+@each_line(
     "source",
     [
         wav_bytes(TONE),
@@ -89,8 +90,8 @@ def test_a_file_of_any_format_gives_its_sound_at_16_khz(source: bytes, tmp_path:
         assert (load_audio(file) == samples).all()
 
 
-@pytest.mark.parametrize("subtype", ["PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE"])
-@pytest.mark.parametrize("format", ["WAV", "WAVEX"])
+@each_line("subtype", ["PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE"])
+@each_line("format", ["WAV", "WAVEX"])
 def test_wav_files_need_no_package(
     format: str, subtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,7 +101,7 @@ def test_wav_files_need_no_package(
     np.testing.assert_allclose(load_audio(data), expected, rtol=0, atol=1e-7)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("dtype", "scale"), [(np.int16, 32768), (np.int32, 2**31), (np.float32, 1), (np.float64, 1)]
 )
 def test_arrays_are_taken_in_whatever_numbers_they_are(dtype: Any, scale: int) -> None:
@@ -144,7 +145,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@each_line("name", BROKEN)
 def test_what_is_broken_is_named(name: str) -> None:
     source, said = BROKEN[name]
     with pytest.raises(AudioError, match=said):

@@ -10,6 +10,7 @@ import pytest
 
 from akunu.speech.beam_search import Tokens, beam_search
 from akunu.speech.words import TimedWord, fit_to_segment, token_times, warp
+from lines import each_line
 
 END, VOCAB, LONGEST = 0, 4, 4
 
@@ -44,7 +45,7 @@ def every_text(seed: int) -> dict[Tokens, float]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each_line("seed", range(10))
 def test_beams_for_all_texts_find_the_best(seed: int) -> None:
     texts = every_text(seed)
     beams = VOCAB**LONGEST
@@ -54,7 +55,7 @@ def test_beams_for_all_texts_find_the_best(seed: int) -> None:
     assert best.logprob == pytest.approx(texts[best.tokens])
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each_line("seed", range(10))
 def test_one_beam_is_greedy(seed: int) -> None:
     text: Tokens = ()
     while len(text) < LONGEST - 1:
@@ -82,7 +83,7 @@ def test_patience_waits_for_more_texts() -> None:
     assert beam_search(expand, END, 1, 2.0, 9).tokens == (1, 2)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each_line("seed", range(5))
 def test_the_way_is_the_cheapest_of_all(seed: int) -> None:
     cost = np.random.default_rng(seed).standard_normal((3, 5))
     cheapest = np.full(cost.shape, np.inf)

@@ -15,10 +15,12 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from template_support import TEMPLATES, template_source, with_others
 from tokenizer_support import byte_level, real_tokenizer, sentencepiece, with_whole
 
+from akunu import _template_limits
 from akunu.chat import CHATML, ChatTemplate, encode_chat
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
 from akunu.tokenizer import Tokenizer
 from akunu.tools.untold import told_messages
+from lines import each_line
 
 WEATHER = {
     "type": "function",
@@ -109,8 +111,8 @@ def lists_of_tools(name: str) -> list[Any]:
     return [[] if "hermes-2-pro" in name.lower() else None, [WEATHER]]
 
 
-@pytest.mark.parametrize("conversation", CONVERSATIONS)
-@pytest.mark.parametrize("name", with_others(*TEMPLATES))
+@each_line("conversation", CONVERSATIONS)
+@each_line("name", with_others(*TEMPLATES))
 def test_real_templates_render_as_in_plain_jinja(name: str, conversation: str) -> None:
     source = template_source(name)
     template = ChatTemplate(source, "<s>", "</s>")
@@ -172,7 +174,7 @@ def test_real_templates_render_as_in_transformers(name: str, conversation: str) 
 USER = [{"role": "user", "content": "a<b>é"}]
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("source", "expected"),
     [
         ("{% if true %}\n  x\n{% endif %}\ny", "  x\ny"),  # trim_blocks
@@ -203,10 +205,11 @@ def test_a_template_can_ask_for_the_date() -> None:
 
 # What a template makes may be twice as large each time.
 DOUBLED = "{{% set ns = namespace(a='x' * 1000) %}}{{% for i in range(60) %}}{}{{% endfor %}}"
-MADE = "a value of|more than 5000000 steps"
+MADE = "a value of|more than 500000 steps"
+ENDLESS = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("source", "message"),
     [
         ("{{ raise_exception('roles must\n alternate') }}", "refuses: roles must alternate"),
@@ -216,15 +219,12 @@ MADE = "a value of|more than 5000000 steps"
         ("{{ messages.append(1) }}", "refuses"),
         ("{% set ns = namespace() %}{% set ns._x = 1 %}", "_x"),
         ("{% for i in range(10**6) %}{% endfor %}", "[Rr]ange too big"),
-        (
-            "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
-            "more than 5000000 steps",
-        ),
+        (ENDLESS, "more than 500000 steps"),
         ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "without end"),
         (
             "{% macro f(n) %}{% if n %}{{ f(n - 1) ~ f(n - 1) }}{% endif %}{% endmacro %}"
             "{{ f(60) }}",
-            "more than 5000000 steps",
+            "more than 500000 steps",
         ),
         ("{{ 'x' * 10**12 }}", "a value of 1000000000000 characters"),
         ("{{ 2 ** 10000000000 }}", "a value of"),
@@ -260,11 +260,19 @@ MADE = "a value of|more than 5000000 steps"
         ("{{ ('a ' * 10**6) | wordwrap(1, wrapstring=LONG) }}", "a value of 1000000000000"),
     ],
 )
-def test_what_a_template_does_wrong_is_one_line(source: str, message: str) -> None:
+def test_what_a_template_does_wrong_is_one_line(
+    source: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_template_limits, "MAX_STEPS", 500_000)  # a tenth, of the time as well
     source = source.replace("LONG", "('a' * 10**6)")
     with pytest.raises(ArgumentError, match=message) as error:
         ChatTemplate(source).render(USER)
     assert "\n" not in str(error.value)
+
+
+def test_a_template_has_five_million_steps() -> None:
+    with pytest.raises(ArgumentError, match="more than 5000000 steps"):
+        ChatTemplate(ENDLESS).render(USER)
 
 
 @pytest.mark.parametrize(
@@ -280,7 +288,7 @@ def test_a_template_that_is_not_jinja_is_a_broken_file(source: str, message: str
         ChatTemplate(source)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("messages", "message"),
     [
         ("Hi", "messages must be a list of dicts, got str"),
@@ -366,8 +374,8 @@ ATTACKS = (
 )
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-@pytest.mark.parametrize("name", VARIANTS)
+@each_line("attack", ATTACKS)
+@each_line("name", VARIANTS)
 def test_no_message_adds_a_control_token(tokenizer: Tokenizer, name: str, attack: str) -> None:
     template = ChatTemplate(VARIANTS[name], "<|bos|>", "")
 
@@ -461,8 +469,8 @@ def test_a_model_s_own_template_or_chatml_is_used() -> None:
         ChatTemplate.of(Tokenizer.from_metadata(byte_level()))
 
 
-@pytest.mark.parametrize("name", with_others(*TEMPLATES))
-@pytest.mark.parametrize("family", with_whole("llama-bpe", "qwen2", "llama-spm"))
+@each_line("name", with_others(*TEMPLATES))
+@each_line("family", with_whole("llama-bpe", "qwen2", "llama-spm"))
 def test_real_prompts_are_their_texts_in_tokens(name: str, family: str) -> None:
     tokenizer = real_tokenizer(family)
     template = ChatTemplate(template_source(name), "<s>", "</s>")

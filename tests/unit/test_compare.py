@@ -15,6 +15,7 @@ import pytest
 
 import akunu
 from akunu.loading import PACKAGED_MODELS
+from lines import each_line
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -24,6 +25,8 @@ from tools.compare.pairs import Spread, ratios, spread
 from tools.compare.speed import Test as SpeedTest
 from tools.compare.speed import measure, parse_test
 from tools.make_synthetic import Shape, write
+
+pytestmark = pytest.mark.tools
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 EMBER = PACKAGED_MODELS["ember"]
@@ -56,13 +59,13 @@ def test_tests_are_named_as_llama_bench_names_them(
     assert expected.name == name
 
 
-@pytest.mark.parametrize("text", ["", "pp", "pp0", "xx5", "pp512@64", "tg64@", "pp512 "])
+@each_line("text", ["", "pp", "pp0", "xx5", "pp512@64", "tg64@", "pp512 "])
 def test_other_words_are_no_tests(text: str) -> None:
     with pytest.raises(ValueError, match="expected tests like pp512, tg64 or tg64@2048"):
         parse_test(text)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("level", "peer"),
     [
         ("avx2", "CPU : AVX2 = 1 | F16C = 1 | AVX512 = 1 | AVX512_VBMI = 1"),
@@ -76,7 +79,7 @@ def test_a_peer_may_not_have_more_instructions_than_the_level(level: str, peer: 
         speed.check_instructions(f"instruction set level {level}: asked for", peer)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("system", "peer"),
     [
         ("instruction set level avx2: asked for", "CPU : AVX2 = 1 | AVX512 = 0"),
@@ -227,7 +230,7 @@ def test_the_benchmarks_page_has_a_place_for_each_table(table: str | None) -> No
     assert "a table" in report.replace_between(page, "a table", begin=begin, end=end)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("arguments", "message"),
     [
         (["--peer", sys.executable, "--tests", "tg"], "expected tests like"),

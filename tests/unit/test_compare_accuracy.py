@@ -21,6 +21,8 @@ from tools.compare.quantise import dequantise
 from tools.compare.texts import Text, held_out_dialogues, read_text
 from tools.make_synthetic import Shape, write
 
+pytestmark = pytest.mark.tools
+
 SHAPE = Shape(
     architecture="llama", n_layers=1, dim=64, n_heads=2, n_kv_heads=1, head_dim=32, ffn_dim=96,
     vocab_size=600,

@@ -12,12 +12,15 @@ from xml.etree import ElementTree
 import pytest
 
 from akunu.loading import PACKAGED_MODELS
+from lines import each_line
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tools.compare import scaling
 from tools.compare.curves import Curve, plot
 from tools.compare.speed import parse_test
+
+pytestmark = pytest.mark.tools
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -93,7 +96,7 @@ def test_one_count_of_threads_can_be_drawn() -> None:
     assert "polyline" in plot([Curve("akunu", "pp512", {2: 10.0})])
 
 
-@pytest.mark.parametrize("text", ["", "0", "1,", "1,x", "2,2"])
+@each_line("text", ["", "0", "1,", "1,x", "2,2"])
 def test_threads_are_counts(text: str) -> None:
     with pytest.raises(ValueError, match="--threads"):
         scaling.parse_threads(text)

@@ -6,9 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tools.compare.speech import Measured, markdown
+
+pytestmark = pytest.mark.tools
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from lines import each_line
+
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tools import results
 from tools.compare import machines, report, summary
+
+pytestmark = pytest.mark.tools
 
 ROOT = Path(__file__).parents[2]
 RAW = ROOT / "benchmarks" / "speed.csv"
@@ -33,8 +37,8 @@ def test_the_tables_of_the_page_are_what_the_script_makes_of_the_raw_results(mac
             assert report.replace_between(page, table, begin=begin, end=end) == page
 
 
-@pytest.mark.parametrize("layers", ["experts", "recurrent"])
-@pytest.mark.parametrize("level", ["avx2", "avx512"])
+@each_line("layers", ["experts", "recurrent"])
+@each_line("level", ["avx2", "avx512"])
 def test_the_tables_of_layers_are_what_the_script_makes_of_the_raw_results(layers, level):
     page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
     begin, end = report.marks(f"zen4 {layers} {level}")

@@ -17,6 +17,7 @@ from akunu.chat import ChatTemplate as Template
 from akunu.conversation import Conversation, Turn
 from akunu.errors import ArgumentError, UnsupportedModelError
 from akunu.tokenizer import Tokenizer
+from lines import each_line
 
 TRIMMING = CHATML.replace("(message['content'] or '')", "(message['content'] | trim)")
 NO_THOUGHTS = CHATML.replace(
@@ -246,8 +247,8 @@ KEEPING = (
 )
 
 
-@pytest.mark.parametrize("name", with_others(*KEEPING))
-@pytest.mark.parametrize("family", with_whole("qwen2", "llama-bpe"))
+@each_line("name", with_others(*KEEPING))
+@each_line("family", with_whole("qwen2", "llama-bpe"))
 def test_real_templates_keep_what_was_generated(name: str, family: str) -> None:
     metadata = read_metadata(vocabulary_file(family))
     known = {key: metadata[key] for key in metadata.keys()}  # noqa: SIM118 - it is no dict
@@ -295,8 +296,8 @@ def test_a_reopened_reply_from_a_file_is_tokenised_and_can_be_closed_again() -> 
     assert talk.prompt("yes?") == prompt
 
 
-@pytest.mark.parametrize("tail", ["", "<think>\n"], ids=["by itself", "in the prompt"])
-@pytest.mark.parametrize(
+@each_line("tail", ["", "<think>\n"], ids=["by itself", "in the prompt"])
+@each_line(
     ("reasoning", "reply", "thinks"),
     [("Hm", "", True), ("Hm", "Ye", False)],
 )

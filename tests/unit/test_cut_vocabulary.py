@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 from tokenizer_support import DATA, cases, read_metadata, shared
 
+from lines import each_line
+
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tools.cut_vocabulary import ORIGINAL_IDS, cut
 
 from akunu.tokenizer import Tokenizer
+
+pytestmark = pytest.mark.tools
 
 FAMILIES = ("bert-bge", "gpt-2", "llama-bpe", "llama-spm", "qwen2")
 TEXTS = (
@@ -24,7 +28,7 @@ TEXTS = (
 )
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each_line("family", FAMILIES)
 def test_a_cut_vocabulary_cut_again_still_gives_llama_cpp_s_ids(
     family: str, tmp_path: Path
 ) -> None:

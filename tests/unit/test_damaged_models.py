@@ -27,6 +27,7 @@ from akunu.errors import (
     UnsupportedModelError,
 )
 from akunu.loading import begin_load
+from lines import each_line
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -326,7 +327,7 @@ BAD_MODELS: dict[str, tuple[Change, type[AkunuError], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", list(BAD_MODELS))
+@each_line("name", list(BAD_MODELS))
 def test_what_is_wrong_with_a_model_is_named(name: str, tmp_path: Path) -> None:
     change, error_type, message = BAD_MODELS[name]
     values, tensors = sound_values(), sound_tensors()
@@ -343,7 +344,7 @@ def test_what_is_wrong_with_a_model_is_named(name: str, tmp_path: Path) -> None:
 
 
 # What a file may say of itself and nothing computes with: it must not stop a load.
-@pytest.mark.parametrize(
+@each_line(
     ("change", "note"),
     [
         (sets("general.name", STRING, struct.pack("<Q", 3) + b"a\xffb"), ""),
@@ -425,8 +426,8 @@ def test_a_model_cut_at_the_end_of_any_section_is_refused(tmp_path: Path) -> Non
     load(path)
 
 
-@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf], ids=str)
-@pytest.mark.parametrize(
+@each_line("number", [math.nan, math.inf, -math.inf], ids=str)
+@each_line(
     "name", ["token_embd.weight", "blk.0.ffn_gate.weight", "output.weight", "output_norm.weight"]
 )
 def test_numbers_that_are_none_end_the_text_with_an_error(
@@ -449,8 +450,8 @@ def damaged_blocks(name: str, part: str, value: float) -> Blocks:
     return blocks
 
 
-@pytest.mark.parametrize("half", [math.nan, math.inf, -math.inf], ids=str)
-@pytest.mark.parametrize(
+@each_line("half", [math.nan, math.inf, -math.inf], ids=str)
+@each_line(
     ("name", "part"),
     [(name, "d") for name in FORMATS if not name.endswith("fp4")]  # those have no halves
     + [(name, "m") for name, made in FORMATS.items() if made.minimum_sign],
@@ -467,8 +468,8 @@ def test_a_half_of_a_block_that_is_no_number_ends_the_text_with_an_error(
         generate(load(path))
 
 
-@pytest.mark.parametrize("name", ["F16", "BF16"])
-@pytest.mark.parametrize("number", [math.nan, math.inf], ids=str)
+@each_line("name", ["F16", "BF16"])
+@each_line("number", [math.nan, math.inf], ids=str)
 def test_a_short_float_that_is_no_number_ends_the_text_with_an_error(
     name: str, number: float, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 
 import akunu
 from akunu import ModelFormatError, UnsupportedModelError
+from lines import each_line
 
 TEXTS = ("the hat", "  the\n\nthat ", "ho é日 t", "", "hat<s>the", "12345 at 7")
 
@@ -123,7 +124,7 @@ def saved(folder: Path, tokenizer: Tokenizer, settings: dict[str, Any] | None = 
     return folder
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_line("kind", KINDS)
 def test_tokens_are_those_of_the_library(tmp_path: Path, kind: str) -> None:
     theirs = KINDS[kind]()
     ours = akunu.Tokenizer.from_directory(saved(tmp_path, theirs))
@@ -257,9 +258,7 @@ REFUSED: list[tuple[str, Any, type[akunu.AkunuError], str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "error", "message"), REFUSED, ids=[r[3] for r in REFUSED]
-)
+@each_line(("path", "value", "error", "message"), REFUSED, ids=[r[3] for r in REFUSED])
 def test_what_has_no_translation_is_refused_by_name(
     tmp_path: Path, path: str, value: Any, error: type[Exception], message: str
 ) -> None:
@@ -344,7 +343,7 @@ def test_a_sentencepiece_model_alone_is_a_tokenizer(tmp_path: Path) -> None:
     assert ours.decode(ids[1:]) == "the théa"
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("data", "error", "message"),
     [
         (sentencepiece_model(kind=1), UnsupportedModelError, "of type 'unigram'; akunu has 'bpe'"),

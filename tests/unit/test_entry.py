@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from akunu.cli.entry import Entry, is_open, parse_entry
+from lines import each_line
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("typed", "entry"),
     [
         ("What is it?", Entry("What is it?")),
@@ -34,7 +33,7 @@ def test_what_is_typed_is_a_question_or_a_command(typed: str, entry: Entry) -> N
     assert parse_entry(typed) == entry
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("typed", "opened"),
     [
         ("What?", False),

@@ -8,8 +8,9 @@ from typing import Any
 
 import gguf
 import numpy as np
-import pytest
 from gguf import GGMLQuantizationType, quants
+
+from lines import each_line
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/formats.md").read_text()
@@ -38,7 +39,7 @@ def test_the_page_has_the_formats_that_akunu_reads() -> None:
     assert set(FORMATS) == {name.upper() for name in named}
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@each_line("name", FORMATS)
 def test_fields_and_formulas_are_those_of_gguf(name: str) -> None:
     n_weights, fields, code, weight = FORMATS[name]
     kind = GGMLQuantizationType[name]

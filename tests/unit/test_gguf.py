@@ -17,6 +17,7 @@ from gguf_support import file_of, tensor, u32, u64, value
 
 from akunu import _core
 from akunu.errors import ModelFormatError, UnsupportedModelError
+from lines import each_line
 
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "tests" / "fuzz" / "corpus" / "gguf"
@@ -152,7 +153,7 @@ def test_an_empty_array_keeps_its_type(open_bytes: Callable[[bytes], _core.GgufF
 # Tensors
 
 
-@pytest.mark.parametrize(
+@each_line(
     "tensor_type", list(gguf.GGML_QUANT_SIZES), ids=[each.name for each in gguf.GGML_QUANT_SIZES]
 )
 def test_tensors_of_every_block_type_have_their_size(
@@ -265,7 +266,7 @@ def assert_equals_reader(path: Path) -> None:
             assert found.size == expected.n_bytes
 
 
-@pytest.mark.parametrize("path", sorted(CORPUS.iterdir()), ids=lambda path: path.stem)
+@each_line("path", sorted(CORPUS.iterdir()), ids=lambda path: path.stem)
 def test_the_corpus_reads_as_the_gguf_package_reads_it(path: Path) -> None:
     if path.stem == "least":
         assert _core.GgufFile(path).keys() == []  # the package maps no file without data
@@ -330,7 +331,7 @@ def end_of_content(path: Path) -> int:
     return int(last.offset + sum(part.nbytes for part in last.parts))
 
 
-@pytest.mark.parametrize("path", sorted(CORPUS.iterdir()), ids=lambda path: path.stem)
+@each_line("path", sorted(CORPUS.iterdir()), ids=lambda path: path.stem)
 def test_a_file_cut_at_any_byte_is_refused_unless_only_padding_is_lost(
     path: Path, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ import pytest
 import akunu
 from akunu import _core
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
+from lines import each_line
 
 LFS_POINTER = (
     b"version https://git-lfs.github.com/spec/v1\n"
@@ -78,7 +79,7 @@ FILES: dict[str, tuple[bytes, type[Exception], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", list(FILES))
+@each_line("name", list(FILES))
 def test_what_is_no_gguf_file_is_named(name: str, tmp_path: Path) -> None:
     content, error_type, parts = FILES[name]
     path = tmp_path / "model.gguf"
@@ -94,7 +95,7 @@ def test_what_is_no_gguf_file_is_named(name: str, tmp_path: Path) -> None:
             assert part in message
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if len(FILES[name][0]) < 10_000])
+@each_line("name", [name for name in FILES if len(FILES[name][0]) < 10_000])
 def test_what_is_no_gguf_file_is_refused_at_any_length(name: str, tmp_path: Path) -> None:
     content = FILES[name][0]
     path = tmp_path / "model.gguf"
@@ -133,7 +134,7 @@ def test_a_directory_of_ctranslate2_is_not_taken_for_pickles(tmp_path: Path) -> 
         akunu.load(tmp_path)
 
 
-@pytest.mark.parametrize("name", list(DIRECTORIES))
+@each_line("name", list(DIRECTORIES))
 def test_a_directory_is_named_by_what_is_in_it(name: str, tmp_path: Path) -> None:
     files, error_type, parts = DIRECTORIES[name]
     for file in files:

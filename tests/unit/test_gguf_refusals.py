@@ -14,16 +14,18 @@ from gguf_support import file_of, string, tensor, u32, u64, value
 from akunu import LoadOptions, _core
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
 from akunu.loading import begin_load
+from lines import each_line
 
 
 @pytest.fixture
 def open_bytes(tmp_path: Path) -> Callable[[bytes], _core.GgufFile]:
-    def open_file(content: bytes) -> _core.GgufFile:
-        path = tmp_path / "small.gguf"
-        path.write_bytes(content)
-        return _core.GgufFile(path)
+    return lambda content: opened(content, tmp_path)
 
-    return open_file
+
+def opened(content: bytes, folder: Path) -> _core.GgufFile:
+    path = folder / "small.gguf"
+    path.write_bytes(content)
+    return _core.GgufFile(path)
 
 
 HUGE = 2**64 - 1
@@ -235,13 +237,11 @@ REFUSED: dict[str, tuple[bytes, type[Exception], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", list(REFUSED))
-def test_what_is_refused_is_named_with_its_place(
-    name: str, open_bytes: Callable[[bytes], _core.GgufFile], tmp_path: Path
-) -> None:
+@each_line("name", list(REFUSED))
+def test_what_is_refused_is_named_with_its_place(name: str, tmp_path: Path) -> None:
     content, error_type, parts = REFUSED[name]
     with pytest.raises(error_type) as caught:
-        open_bytes(content)
+        opened(content, tmp_path)
     message = str(caught.value)
     assert message.startswith(f"{tmp_path}/small.gguf, byte ")
     for part in parts:

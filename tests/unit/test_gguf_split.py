@@ -13,6 +13,7 @@ from gguf_support import file_of, string, tensor, u32, value
 
 from akunu import _core
 from akunu.errors import ModelFormatError
+from lines import each_line
 
 N_TENSORS = 7
 
@@ -184,7 +185,7 @@ REFUSED: dict[str, tuple[list[bytes], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", list(REFUSED))
+@each_line("name", list(REFUSED))
 def test_parts_that_do_not_belong_together_are_named(name: str, tmp_path: Path) -> None:
     contents, message = REFUSED[name]
     for i, content in enumerate(contents):

@@ -6,11 +6,11 @@ import gzip
 import json
 from typing import Any
 
-import pytest
 from grammar_support import accepts, shared
 
 from akunu.grammar import from_schema
 from akunu.grammar.errors import SchemaError
+from lines import each_line
 
 PERSON: dict[str, Any] = {
     "type": "object",
@@ -26,7 +26,7 @@ PERSON: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("value", "fits"),
     [
         ({"name": "x" * 48}, True),
@@ -50,7 +50,7 @@ def test_bounds_are_set_where_there_are_none(value: Any, fits: bool) -> None:
     assert accepts(from_schema(PERSON), text) is (value.get("height", 0) >= 0)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("schema", "value"),
     [
         ({"type": "string", "minLength": 100}, "x" * 100),

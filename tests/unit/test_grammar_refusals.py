@@ -9,6 +9,7 @@ from grammar_support import accepts
 
 from akunu.grammar import from_choice, from_regex, from_rules, from_schema
 from akunu.grammar.errors import GrammarError, SchemaError
+from lines import each_line
 
 ENDLESS: dict[str, Any] = {
     "type": "object",
@@ -23,7 +24,7 @@ def numbered(n: int) -> dict[str, Any]:
     return {"type": "object", "properties": names, "additionalProperties": False}
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("schema", "pointer", "reason"),
     [
         ({"$ref": "#"}, "/$ref", WITHOUT_END),
@@ -76,7 +77,7 @@ def test_a_schema_that_no_text_fits_is_refused(schema: Any, pointer: str, reason
     assert refused.value.pointer == pointer
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("schema", "fits", "not_allowed"),
     [
         ({"type": "array", "items": {"$ref": "#"}}, "[[], [[]]]", "[1]"),
@@ -114,14 +115,14 @@ def test_what_can_end_in_another_way_is_compiled_without_its_endless_parts(
     assert matcher.try_consume_tokens(tokens) < len(tokens)
 
 
-@pytest.mark.parametrize("pattern", [r"[^\s\S]", r"a[^\s\S]b", r"(x|y)[^\s\S]+", r"[a&&b]"])
+@each_line("pattern", [r"[^\s\S]", r"a[^\s\S]b", r"(x|y)[^\s\S]+", r"[a&&b]"])
 def test_an_expression_that_matches_nothing_is_refused(pattern: str) -> None:
     with pytest.raises(GrammarError, match="no text fits it"):
         from_regex(pattern)
     assert accepts(from_regex(f"z|{pattern}"), "z")
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("rules", "line", "column", "reason"),
     [
         ('start: "a" start', 1, 1, "no text ever ends the rule start"),
@@ -144,7 +145,7 @@ def test_lark_that_no_text_ends_is_refused_with_its_place(
     assert (refused.value.line, refused.value.column) == (line, column)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("rules", "text"),
     [
         ('start: "a" start | "b"', "aab"),

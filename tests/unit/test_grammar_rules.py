@@ -9,9 +9,10 @@ import akunu
 from akunu.grammar import from_choice, from_regex, from_rules
 from akunu.grammar.errors import GrammarError
 from akunu.grammar.rules import is_gbnf
+from lines import each_line
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("rules", "right", "wrong"),
     [
         ('root ::= [a-z]+ "a" | [0-9]+ [0-9]', ["ba", "aa", "12"], ["b", "1", ""]),
@@ -53,7 +54,7 @@ def test_gbnf_means_characters_whatever_could_be_read_in_one_go(
     assert [text for text in wrong if accepts(grammar, text)] == []
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("rules", "line", "column", "reason"),
     [
         ('root ::= "a', 1, 10, "no closing"),
@@ -89,7 +90,7 @@ def test_tokens_of_the_model_are_handed_on() -> None:
     assert "<think> L0 <[5]> <[^7]>" in from_rules('root ::= <think> "a" <[5]> !<[7]>').llguidance
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("rules", "gbnf"),
     [
         ('# root: x\nroot ::= "a: b"', True),

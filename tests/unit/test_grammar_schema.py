@@ -18,6 +18,7 @@ from jsonschema import Draft7Validator, Draft202012Validator
 import akunu
 from akunu.grammar import Grammar, from_json, from_schema, mistakes
 from akunu.grammar.errors import SchemaError
+from lines import each_line
 
 VALUES: list[Any] = [
     *(None, True, False, 0, 1, 5, -3, 2.5, 7, "", "a", "b", "ab", "abc", "é\n"),
@@ -43,7 +44,7 @@ def agrees(schema: Any, validator: Any = Draft202012Validator) -> None:
         assert found == validator(schema).is_valid(value), value
 
 
-@pytest.mark.parametrize(
+@each_line(
     "schema",
     [
         {"not": {"type": "string"}},
@@ -149,7 +150,7 @@ def test_the_opposite_of_a_recursive_schema_is_recursive() -> None:
     assert accepts(grammar, '{"a": {"a": {"a": 1}}}')  # no tree ends, so that none is finite
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("schema", "pointer", "reason"),
     [
         ({"type": "array", "uniqueItems": True}, "/uniqueItems", "remembers"),

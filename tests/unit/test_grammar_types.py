@@ -19,11 +19,12 @@ from grammar_support import accepts
 from akunu.errors import ArgumentError
 from akunu.grammar import from_regex, from_schema
 from akunu.structure import reader_of
+from lines import each_line
 
 NEEDS_PYDANTIC = "pydantic says what they are in JSON, and is not installed"
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("kind", "text", "value", "wrong"),
     [
         (datetime.date, '"2024-02-29"', datetime.date(2024, 2, 29), '"29.2.2024"'),
@@ -111,7 +112,7 @@ def test_a_mapping_of_mappings_is_a_schema() -> None:
     assert json.loads(from_schema(frozen).schema) == plain
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("pattern", "right", "wrong"),
     [
         (re.compile("ab"), ["ab"], ["AB"]),

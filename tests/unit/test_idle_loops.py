@@ -11,6 +11,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from akunu import _template_engine as engine
 from akunu import _template_limits as limits
 from akunu.chat import ChatTemplate
+from lines import each_line
 
 # For each message Gemma 4's template looks for the one before it that is not a tool's, in a loop
 # over all before; and it writes the results of tools beside their call, in one over all behind.
@@ -105,7 +106,7 @@ def render_in_plain_jinja(source: str, messages: list[dict[str, Any]]) -> str:
     return environment.from_string(source).render(messages=messages)
 
 
-@pytest.mark.parametrize(
+@each_line(
     "source",
     [LOOKS_BACK, LOOKS_AHEAD, LOOKS_BACK_IN_ONE_CONDITION, *GO_ON.values()],
     ids=["looks back", "looks ahead", "looks back in one condition", *GO_ON],

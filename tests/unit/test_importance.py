@@ -11,6 +11,7 @@ import pytest
 
 from akunu.errors import ArgumentError, ModelFormatError
 from akunu.making.importance import ImportanceMatrix, unseen_note
+from lines import each_line
 
 
 def gguf_file(path: Path, sums: dict[str, np.ndarray], counts: dict[str, np.ndarray]) -> Path:
@@ -91,7 +92,7 @@ def test_the_older_form_has_sums_over_calls(tmp_path: Path) -> None:
     assert ImportanceMatrix.read(path).chunks == 0
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("data", "words"),
     [
         (b"", "needs 4 bytes, 0 are left"),

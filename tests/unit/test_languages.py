@@ -6,6 +6,7 @@ import pytest
 
 from akunu import ArgumentError
 from akunu.speech.languages import LANGUAGE_NAMES, language_code
+from lines import each_line
 
 
 def test_a_language_has_a_code_and_a_name() -> None:
@@ -16,7 +17,7 @@ def test_a_language_has_a_code_and_a_name() -> None:
     assert language_code("Haitian") == "ht"
 
 
-@pytest.mark.parametrize("language", ["", "xx", "klingon", "en-US"])
+@each_line("language", ["", "xx", "klingon", "en-US"])
 def test_what_is_no_language_is_said(language: str) -> None:
     with pytest.raises(ArgumentError, match="language is"):
         language_code(language)

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from lines import each_line
+
 sys.path.append(str(Path(__file__).parents[1] / "models"))
 
 import brief_speech
@@ -29,7 +31,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SpeechModel]:
         yield model
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("last", "now", "n"),
     [
         ([], [], 0),
@@ -47,7 +49,7 @@ def test_words_agree_whatever_their_case_and_punctuation(
     assert agreement(last, now) == n
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("confirmed", "words", "position"),
     [
         ([], [" a"], 0),
@@ -92,7 +94,7 @@ def test_what_is_read_again_stays_short(model: SpeechModel) -> None:
     assert longest <= 6.2 * 16_000
 
 
-@pytest.mark.parametrize(
+@each_line(
     "options",
     [
         {"seconds_between": 0.0},
@@ -115,7 +117,7 @@ def test_audio_that_is_none_is_said(model: SpeechModel) -> None:
     assert live.finish() == LiveText("", "", is_pause=True)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("seconds", "lengths"),
     [
         (None, [16_000, 16_000, 1_000_000]),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from akunu.cli.loop_guard import LoopGuard
+from lines import each_line
 
 
 def noticed_after(text: str, piece: int = 5) -> int | None:
@@ -58,7 +58,7 @@ REASONS = {
 }
 
 
-@pytest.mark.parametrize("name", CIRCLES)
+@each_line("name", CIRCLES)
 def test_a_circle_is_noticed(name: str) -> None:
     text = CIRCLES[name]
     after = noticed_after(text)
@@ -66,13 +66,13 @@ def test_a_circle_is_noticed(name: str) -> None:
     assert after < len(text)
 
 
-@pytest.mark.parametrize("name", REASONS)
+@each_line("name", REASONS)
 def test_what_is_repeated_for_a_reason_is_let_be(name: str) -> None:
     for piece in (1, 3, 7):
         assert noticed_after(REASONS[name], piece) is None
 
 
-@pytest.mark.parametrize("name", CIRCLES)
+@each_line("name", CIRCLES)
 def test_the_same_is_noticed_behind_a_long_text(name: str) -> None:
     before = " ".join(str(n * n) for n in range(2000))
     assert noticed_after(before) is None

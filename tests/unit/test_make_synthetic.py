@@ -15,6 +15,7 @@ from gguf.quants import dequantize
 from numpy.typing import NDArray
 
 import akunu
+from lines import each_line
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -24,6 +25,8 @@ from tools.make_synthetic.shapes import tensors
 from tools.make_synthetic.tables import GRID_FORMATS
 from tools.make_synthetic.values import Stream, blocks, norm
 from tools.make_synthetic.vocabulary import invent
+
+pytestmark = pytest.mark.tools
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -55,7 +58,7 @@ def numbers(number_format: str, drawn: NDArray[np.uint8]) -> NDArray[np.float64]
     return dequantize(data, kind).astype(np.float64).reshape(-1)
 
 
-@pytest.mark.parametrize("number_format", BLOCK_SIZES)
+@each_line("number_format", BLOCK_SIZES)
 def test_values_are_spread_as_asked(number_format: str) -> None:
     count = 1 << 18
     n = count // BLOCK_SIZES[number_format]
@@ -79,7 +82,7 @@ def test_values_are_spread_as_asked(number_format: str) -> None:
     assert 3.5 < np.abs(values).max() < 8
 
 
-@pytest.mark.parametrize("number_format", ["Q4_K", "Q5_K", "Q2_K", "Q3_K", "Q6_K"])
+@each_line("number_format", ["Q4_K", "Q5_K", "Q2_K", "Q3_K", "Q6_K"])
 def test_scales_vary_within_a_block(number_format: str) -> None:
     values = numbers(number_format, blocks(number_format, Stream(3, "scales"), 64, 1.0))
     parts = values.reshape(64, -1, 16 if number_format in ("Q2_K", "Q3_K", "Q6_K") else 32)
@@ -116,7 +119,7 @@ DIGESTS = {
 }
 
 
-@pytest.mark.parametrize("number_format", BLOCK_SIZES)
+@each_line("number_format", BLOCK_SIZES)
 def test_bytes_are_the_same_on_every_machine(number_format: str) -> None:
     drawn = blocks(number_format, Stream(5, "digest"), 4096 // BLOCK_SIZES[number_format], 0.02)
     assert hashlib.sha256(drawn.tobytes()).hexdigest()[:16] == DIGESTS[number_format]
@@ -150,7 +153,7 @@ def test_a_tensor_is_drawn_in_pieces_that_do_not_depend_on_each_other(tmp_path: 
     assert abs(np.corrcoef(halves[0].ravel(), halves[1].ravel())[0, 1]) < 0.01
 
 
-@pytest.mark.parametrize("kind", SHAPES)
+@each_line("kind", SHAPES)
 def test_akunu_loads_it_and_its_logits_are_finite_and_spread(kind: str, tmp_path: Path) -> None:
     shape = SHAPES[kind]
     path = tmp_path / "model.gguf"
@@ -173,7 +176,7 @@ def test_akunu_loads_it_and_its_logits_are_finite_and_spread(kind: str, tmp_path
         assert isinstance(model.chat([{"role": "user", "content": "Hello"}], max_tokens=3), str)
 
 
-@pytest.mark.parametrize("recipe", ["F32", "F16", "Q8_0", "Q4_0", *PURE])
+@each_line("recipe", ["F32", "F16", "Q8_0", "Q4_0", *PURE])
 def test_akunu_loads_its_formats(recipe: str, tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     write(path, SMALL, recipe, pure=True)
@@ -182,7 +185,7 @@ def test_akunu_loads_its_formats(recipe: str, tmp_path: Path) -> None:
     assert 1 < logits.std() < 4
 
 
-@pytest.mark.parametrize("recipe", [*RECIPES, *PURE])
+@each_line("recipe", [*RECIPES, *PURE])
 def test_every_recipe_makes_a_file_that_the_gguf_package_reads(recipe: str, tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     write(path, SHAPES["qwen3"], recipe)
@@ -213,7 +216,7 @@ def test_rows_that_do_not_fit_a_block_get_a_narrower_format() -> None:
     assert formats["blk.0.ffn_down.weight"] == "Q4_0"
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("preset", "billions"),
     [
         ("Qwen3-0.6B", 0.596), ("Qwen3-1.7B", 1.721), ("Qwen3-4B", 4.022), ("Qwen3-8B", 8.191),
@@ -268,7 +271,7 @@ def test_vocabularies_of_presets_are_whole(preset: str) -> None:
     assert len(tokens) < 0.7 * len(text)  # words fall into pieces of more than one letter
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("changes", "message"),
     [
         ({"architecture": "gpt2"}, "architecture must be one of"),
@@ -318,7 +321,7 @@ def test_the_command_line_changes_a_preset(tmp_path: Path) -> None:
     assert types["output.weight"] == types["token_embd.weight"] == "Q4_0"
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("arguments", "code", "message"),
     [
         (["--format", "Q9", "--preset", "Qwen3-0.6B"], 1, "there is no format 'Q9'"),

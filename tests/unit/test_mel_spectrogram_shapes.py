@@ -7,6 +7,7 @@ import pytest
 
 from akunu import ArgumentError
 from akunu.speech.mel import WINDOW_SAMPLES, log_mel, mel_filters
+from lines import each_line
 
 
 def test_silence_is_the_floor_in_every_band() -> None:
@@ -36,7 +37,7 @@ def test_threads_do_not_change_a_bit() -> None:
     assert (log_mel(wave, threads=1) == log_mel(wave, threads=4)).all()
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("samples", "said"),
     [
         (np.zeros(200, np.float32), "at least 201 samples"),

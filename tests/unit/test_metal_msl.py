@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from lines import each_line
+
 EMULATOR = Path(__file__).resolve().parents[2] / "backend" / "metal" / "emulator"
 RIGHT = Path(__file__).with_name("metal_emulator.metal")
 
@@ -171,7 +173,7 @@ def check(path: Path) -> subprocess.CompletedProcess[str]:
     return run("check_msl.py", "--clang", compiler("clang++"), *includes, str(path))
 
 
-@pytest.mark.parametrize("name", SIGNATURES)
+@each_line("name", SIGNATURES)
 def test_the_generator_refuses(name: str, tmp_path: Path) -> None:
     text, message = SIGNATURES[name]
     source = tmp_path / "wrong.metal"
@@ -190,7 +192,7 @@ def test_the_generator_refuses(name: str, tmp_path: Path) -> None:
     assert not (tmp_path / "wrong.cpp").exists()
 
 
-@pytest.mark.parametrize("name", CONSTRUCTS)
+@each_line("name", CONSTRUCTS)
 def test_the_checker_refuses(name: str, tmp_path: Path) -> None:
     text, message = CONSTRUCTS[name]
     source = tmp_path / "wrong.metal"
@@ -204,7 +206,7 @@ def test_the_checker_refuses(name: str, tmp_path: Path) -> None:
     assert any(f"wrong.metal:{line}: error: " in found[0] for line in lines), found[0]
 
 
-@pytest.mark.parametrize("name", RIGHT_SNIPPETS)
+@each_line("name", RIGHT_SNIPPETS)
 def test_the_checker_accepts(name: str, tmp_path: Path) -> None:
     source = tmp_path / "right.metal"
     source.write_text(HEAD + RIGHT_SNIPPETS[name])

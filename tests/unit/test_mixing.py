@@ -9,6 +9,7 @@ import pytest
 
 from akunu.errors import ArgumentError
 from akunu.making.mixing import Choice, Mixed, best_mix
+from lines import each_line
 
 
 def some_tensors(seed: int) -> list[Mixed[int]]:
@@ -26,7 +27,7 @@ def some_tensors(seed: int) -> list[Mixed[int]]:
     return tensors
 
 
-@pytest.mark.parametrize("seed", range(8))
+@each_line("seed", range(8))
 def test_a_mix_is_nearly_the_best_of_all(seed: int) -> None:
     tensors = some_tensors(seed)
     every = list(itertools.product(*[each.choices for each in tensors]))

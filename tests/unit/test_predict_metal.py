@@ -6,9 +6,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from akunu import _core
+from lines import each_line
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -23,8 +22,8 @@ def test_the_page_has_the_table() -> None:
     assert text.split(BEGIN)[1].split(END)[0].strip() == "\n".join(rows())
 
 
-@pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize("recipe", ["Q4_K_M", "Q8_0"])
+@each_line("tied", [False, True])
+@each_line("recipe", ["Q4_K_M", "Q8_0"])
 def test_a_token_reads_all_weights_but_an_embedding_that_is_looked_up(
     tmp_path: Path, recipe: str, tied: bool
 ) -> None:

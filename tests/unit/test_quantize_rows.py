@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from akunu import _core
 from akunu.errors import ArgumentError
+from lines import each_line
 
 Array = NDArray[Any]
 BLOCKS = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K",
@@ -49,7 +50,7 @@ def error_of(blocks: Array, values: Array, type_name: str) -> float:
     return float((left**2).sum() / (exact**2).sum())
 
 
-@pytest.mark.parametrize("type_name", LEVELS)
+@each_line("type_name", LEVELS)
 def test_what_is_left_of_normal_numbers_is_near_the_least_possible(type_name: str) -> None:
     values = normal()
     assert error_of(quantised(values, type_name), values, type_name) < (
@@ -57,8 +58,8 @@ def test_what_is_left_of_normal_numbers_is_near_the_least_possible(type_name: st
     )
 
 
-@pytest.mark.parametrize("type_name", ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"])
-@pytest.mark.parametrize("is_weighted", [False, True])
+@each_line("type_name", ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"])
+@each_line("is_weighted", [False, True])
 def test_a_block_has_the_same_bytes_beside_others_and_alone(
     type_name: str, is_weighted: bool
 ) -> None:
@@ -73,7 +74,7 @@ def test_a_block_has_the_same_bytes_beside_others_and_alone(
     np.testing.assert_array_equal(quantised(values, type_name, **given), expected)
 
 
-@pytest.mark.parametrize("type_name", BLOCKS)
+@each_line("type_name", BLOCKS)
 def test_our_numbers_and_the_gguf_packages_are_the_same(type_name: str) -> None:
     values = normal()
     blocks = quantised(values, type_name)
@@ -81,7 +82,7 @@ def test_our_numbers_and_the_gguf_packages_are_the_same(type_name: str) -> None:
     np.testing.assert_array_equal(ours, read_by_gguf(blocks, values, type_name))
 
 
-@pytest.mark.parametrize("type_name", ["Q8_0", "Q4_0", "Q5_0", "IQ4_NL", "MXFP4"])
+@each_line("type_name", ["Q8_0", "Q4_0", "Q5_0", "IQ4_NL", "MXFP4"])
 def test_numbers_that_blocks_hold_exactly_come_back(type_name: str) -> None:
     """Multiples of a power of two with the outermost code in every block."""
     codes = {
@@ -117,7 +118,7 @@ def test_floats_are_rounded_to_the_nearest(type_name: str) -> None:
         np.testing.assert_array_equal(got.view(dtype).reshape(values.shape), values.astype(dtype))
 
 
-@pytest.mark.parametrize("type_name", BLOCKS)
+@each_line("type_name", BLOCKS)
 def test_columns_that_count_more_have_smaller_errors(type_name: str) -> None:
     values = normal()
     importance = np.where(np.arange(values.shape[1]) % 4 == 0, 100.0, 0.01).astype(np.float32)
@@ -129,7 +130,7 @@ def test_columns_that_count_more_have_smaller_errors(type_name: str) -> None:
     assert (importance * weighed**2).sum() < (importance * plain**2).sum()
 
 
-@pytest.mark.parametrize("type_name", BLOCKS)
+@each_line("type_name", BLOCKS)
 def test_the_bytes_do_not_depend_on_the_threads(type_name: str) -> None:
     values = np.tile(normal(), (8, 1))
     np.testing.assert_array_equal(
@@ -137,8 +138,8 @@ def test_the_bytes_do_not_depend_on_the_threads(type_name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("type_name", BLOCKS)
-@pytest.mark.parametrize("number", [0.0, 1.0, -1.0, 6e-8, 1e-30])
+@each_line("type_name", BLOCKS)
+@each_line("number", [0.0, 1.0, -1.0, 6e-8, 1e-30])
 def test_rows_of_one_number_stay_near_to_it(type_name: str, number: float) -> None:
     values = np.full((2, 256), number, np.float32)
     got = read_by_gguf(quantised(values, type_name), values, type_name)
@@ -167,7 +168,7 @@ def test_what_is_no_number_is_refused_by_tensor_row_and_column(number: float, wo
         quantised(values, "Q4_K", threads=2)
 
 
-@pytest.mark.parametrize("type_name", ["F16", "Q8_0", "Q4_1", "Q4_K", "Q6_K", "IQ4_XS"])
+@each_line("type_name", ["F16", "Q8_0", "Q4_1", "Q4_K", "Q6_K", "IQ4_XS"])
 def test_numbers_without_a_scale_are_refused(type_name: str) -> None:
     values = np.full((1, 256), 1e30, np.float32)
     values[:, ::2] = -1e30

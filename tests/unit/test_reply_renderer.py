@@ -7,7 +7,6 @@ from collections import Counter
 from io import StringIO
 from itertools import pairwise
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
@@ -18,6 +17,7 @@ from akunu.cli.console import for_terminal
 from akunu.cli.markdown_lines import Symbols
 from akunu.cli.painter import Painter
 from akunu.cli.reply_renderer import Look, ReplyRenderer
+from lines import each_line
 
 PLAIN = Look(markdown=False, styles=False)
 
@@ -62,7 +62,7 @@ Done `x`.""",
 }
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@each_line("name", TEXTS)
 def test_the_screen_is_the_same_however_the_text_is_cut(name: str) -> None:
     text = TEXTS[name]
     whole = rendered([text], 24).lines
@@ -72,7 +72,7 @@ def test_the_screen_is_the_same_however_the_text_is_cut(name: str) -> None:
 
 
 # Not "nearly markup": CommonMark takes the * of a product for emphasis.
-@pytest.mark.parametrize("name", sorted(TEXTS.keys() - {"nearly markup"}))
+@each_line("name", sorted(TEXTS.keys() - {"nearly markup"}))
 def test_the_words_are_those_that_rich_shows(name: str) -> None:
     out = StringIO()
     text = TEXTS[name].replace("https://a.example/x_y", "")  # rich hides addresses
@@ -199,7 +199,7 @@ def test_a_line_higher_than_the_screen_loses_no_word() -> None:
     assert "*" not in "".join(screen.lines)
 
 
-@pytest.mark.parametrize("mark", ["**", "`", "*", "~~"])
+@each_line("mark", ["**", "`", "*", "~~"])
 def test_markup_that_opened_far_above_and_never_ends_does_not_come_back(mark: str) -> None:
     words = [f"w{n}" for n in range(60)]
     screen = rendered(re.findall(r"[^ ]+ ?", mark + " ".join(words)), 30)
@@ -211,8 +211,8 @@ def test_text_cannot_steer_the_terminal() -> None:
     assert screen.lines == ["a\\x1b[2Jb \\x1b]0;title\\x07 \\x1b[31m"]
 
 
-@pytest.mark.parametrize("width", [15, 60])
-@pytest.mark.parametrize("name", ["emphasis", "code", "table"])
+@each_line("width", [15, 60])
+@each_line("name", ["emphasis", "code", "table"])
 def test_a_resize_counts_from_there_on(name: str, width: int) -> None:
     text = TEXTS[name]
     for at in range(0, len(text), 4):

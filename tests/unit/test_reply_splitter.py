@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from akunu._reply_splitter import ReplySplitter
 from akunu._stop_strings import StopFinder
 from akunu.deltas import Delta, ReasoningDelta, TextDelta, joined
 from akunu.thinking import ThinkingMarkers, markers_of
+from lines import each_line
 
 THINK = markers_of(None)
 HARMONY = markers_of("<|channel|>analysis")
@@ -30,7 +30,7 @@ def parts(text: str, thinking: ThinkingMarkers, in_reasoning: bool = False) -> l
     return [f"({d.text})" if isinstance(d, ReasoningDelta) else d.text for d in deltas]
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("text", "expected"),
     [
         ("Hello \n", ["Hello \n"]),

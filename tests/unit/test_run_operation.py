@@ -10,6 +10,7 @@ import pytest
 
 from akunu import _core, errors
 from arithmetic import available_levels
+from lines import each_line
 
 N_ROWS, K, N = 3, 64, 5
 
@@ -44,8 +45,8 @@ def run_matmul(**changes: Any) -> dict[Any, Any]:
     return result
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("device", [d["backend"] for d in _core.devices()])
+@each_line("threads", [1, 2, 3])
+@each_line("device", [d["backend"] for d in _core.devices()])
 def test_it_runs_the_operation_and_returns_what_was_written(device: str, threads: int) -> None:
     result = run_matmul(device=device, threads=threads)
     out = result[2].view(np.float32).reshape(N_ROWS, N)
@@ -68,7 +69,7 @@ def test_a_write_next_to_an_operand_is_caught() -> None:
         run_matmul(also={"out": short})
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("changes", "message"),
     [
         ({"operation": "matmull"}, "no operation 'matmull'"),

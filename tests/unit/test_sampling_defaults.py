@@ -7,9 +7,9 @@ import math
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from akunu.sampling_defaults import read_sampling_defaults, sampling_defaults_of
+from lines import each_line
 
 
 def read(**values: object) -> tuple[dict[str, float | int], tuple[str, ...]]:
@@ -44,7 +44,7 @@ def test_a_float32_is_shown_as_its_author_wrote_it() -> None:
     assert read(top_p=float(np.float32(0.95)))[0] == {"top_p": 0.95}
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("name", "value", "option", "off"),
     [
         ("temp", -1.0, "temperature", 0.0),  # greedy
@@ -59,7 +59,7 @@ def test_what_is_off_for_llama_cpp_is_off(name: str, value: float, option: str, 
     assert read(**{name: value}) == ({option: off}, ())
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("name", "value"),
     [("temp", math.nan), ("temp", "hot"), ("top_p", 0.0), ("top_k", 2.5), ("top_k", [1])],
 )
@@ -144,7 +144,7 @@ def test_what_cannot_be_taken_from_the_configuration_is_noted(tmp_path: Path) ->
     assert beside(tmp_path, {"eos_token_id": 2}) == ({}, ())
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", "[" * 100_000, "\xff", " " * (1 << 21) + "{}"])
+@each_line("text", ["", "{", "[1]", "[" * 100_000, "\xff", " " * (1 << 21) + "{}"])
 def test_a_configuration_that_is_none_is_noted_and_ignored(tmp_path: Path, text: str) -> None:
     options, notes = beside(tmp_path, text)
     assert options == {}

@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tools.side_by_side import WIDTHS, measured
 
 from akunu.loading import PACKAGED_MODELS
+
+pytestmark = pytest.mark.tools
 
 
 def test_every_width_and_both_waits_are_measured() -> None:

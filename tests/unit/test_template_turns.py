@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from template_support import TEMPLATES, template_source, with_others
 
 from akunu.chat import CHATML, ChatTemplate
+from lines import each_line
 
 TOOL = {
     "type": "function",
@@ -51,8 +51,8 @@ CLAUDE_CODE = [
 ]
 
 
-@pytest.mark.parametrize("messages", [CODEX, CLAUDE_CODE], ids=["codex", "claude-code"])
-@pytest.mark.parametrize("name", with_others(*TEMPLATES))
+@each_line("messages", [CODEX, CLAUDE_CODE], ids=["codex", "claude-code"])
+@each_line("name", with_others(*TEMPLATES))
 def test_no_message_of_an_agent_is_refused_or_left_out(
     name: str, messages: list[dict[str, Any]]
 ) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
 from template_support import TEMPLATES, template_source, with_others
 
 from akunu.thinking import FAMILIES, ThinkingMarkers, markers_of
+from lines import each_line
 
 EXPECTED = {
     "openai-gpt-oss-120b": ("<|channel|>analysis<|message|>", "<|end|>"),
 }
 
 
-@pytest.mark.parametrize("name", with_others(*TEMPLATES))
+@each_line("name", with_others(*TEMPLATES))
 def test_templates_of_well_known_models_have_the_markers_of_their_family(name: str) -> None:
     markers = markers_of(template_source(name))
     assert (markers.opening, markers.closing) == EXPECTED.get(name, ("<think>", "</think>"))
@@ -23,7 +23,7 @@ def test_a_family_is_recognised_by_its_own_signs() -> None:
         assert markers_of(" ".join(family.signs)) == family.markers
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("prompt", "is_open"),
     [
         ("assistant\n<think>\n", True),

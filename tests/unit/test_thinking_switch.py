@@ -11,6 +11,7 @@ from akunu.chat_request import ChatRequest, prepared
 from akunu.errors import ArgumentError
 from akunu.thinking_switch import with_system
 from akunu.tokenizer import Tokenizer
+from lines import each_line
 
 QUESTION = [{"role": "user", "content": "Hi"}]
 
@@ -36,7 +37,7 @@ def switched(name: str, off: str) -> str:
     return ASKS + GENERAL_SWITCH.replace("NAME", name).replace("OFF", off)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("source", "on", "off"),
     [
         (
@@ -95,7 +96,7 @@ def test_levels_are_those_that_the_template_has() -> None:
     assert ChatTemplate(HY3).thinking_switch.levels == ("low", "high")
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("source", "thinking", "words"),
     [
         (CHATML, True, "thinking is True; this model's chat template has no switch for it"),

@@ -13,6 +13,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 import akunu
 from akunu._pretokenizers import FAMILIES
 from akunu.errors import ModelFormatError, UnsupportedModelError
+from lines import each_line
 
 TRAINED = [
     "the hat that the cat had, and then some: 12345 at 7 o'clock",
@@ -125,7 +126,7 @@ def test_another_class_is_refused(tmp_path: Path) -> None:
         akunu.Tokenizer.from_directory(folder)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("data", "message"),
     [
         (b"", "the ranks of its tokens are not 0, 1, 2"),

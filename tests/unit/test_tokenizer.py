@@ -17,6 +17,7 @@ from akunu._text_models import cutter
 from akunu._vocabulary import Vocabulary
 from akunu.errors import AkunuError, ArgumentError, ModelFormatError, UnsupportedModelError
 from akunu.tokenizer import Tokenizer
+from lines import each_line
 
 HELLO = ("he", "ll", "hell", "hello", "Ġhello")
 HELLO_MERGES = ("h e", "l l", "he ll", "hell o", "Ġ hello")
@@ -244,7 +245,7 @@ def test_wordpiece_takes_the_longest_pieces_from_the_left() -> None:
     assert tokenizer.encode("") == [2, 3]
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("pre", "words"),
     [
         ("llama-bpe", ["Hello", " ", "123", "456", " world", "!\n"]),
@@ -313,7 +314,7 @@ def test_a_missing_pre_tokenizer_means_default() -> None:
     assert len(tokenizer.encode("123123", add_special=False)) == 2
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("tokens", "stops"),
     [
         (["<|end|>"], {"<|end|>"}),
@@ -425,7 +426,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@each_line("name", BROKEN)
 def test_a_broken_vocabulary_is_refused_with_key_and_index(name: str) -> None:
     changes, message = BROKEN[name]
     metadata = {key: value for key, value in (byte_level() | changes).items() if value is not None}
@@ -433,7 +434,7 @@ def test_a_broken_vocabulary_is_refused_with_key_and_index(name: str) -> None:
         Tokenizer.from_metadata(metadata)
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("changes", "message"),
     [
         ({"tokenizer.ggml.scores": None}, "scores is missing"),

@@ -6,11 +6,11 @@ import copy
 import pickle
 from typing import Any
 
-import pytest
 from tokenizer_support import byte_level, sentencepiece
 
 from akunu.chat import ChatTemplate, encode_chat
 from akunu.tokenizer import Tokenizer
+from lines import each_line
 
 VOCABULARIES: dict[str, dict[str, Any]] = {
     "byte-level": byte_level(
@@ -29,8 +29,8 @@ VOCABULARIES: dict[str, dict[str, Any]] = {
 TEXT = "abc {x} a\u00e9"
 
 
-@pytest.mark.parametrize("used", [False, True], ids=["before the first text", "after it"])
-@pytest.mark.parametrize("kind", VOCABULARIES)
+@each_line("used", [False, True], ids=["before the first text", "after it"])
+@each_line("kind", VOCABULARIES)
 def test_a_pickled_tokenizer_does_the_same(kind: str, used: bool) -> None:
     tokenizer = Tokenizer.from_metadata(VOCABULARIES[kind])
     expected = Tokenizer.from_metadata(VOCABULARIES[kind]).encode(TEXT)

@@ -11,6 +11,7 @@ from tokenizer_support import byte_alphabet, byte_level, sentencepiece
 from akunu.chat import CHATML, ChatTemplate, encode_chat
 from akunu.errors import ModelFormatError, UnsupportedModelError
 from akunu.tokenizer import Tokenizer
+from lines import each_line
 
 KEY = "tokenizer.ggml."
 TYPES = [1] * 256
@@ -20,8 +21,8 @@ def tokenizer_of(metadata: dict[str, Any], **changes: Any) -> Tokenizer:
     return Tokenizer.from_metadata({**metadata, **{KEY + k: v for k, v in changes.items()}})
 
 
-@pytest.mark.parametrize("name", ["bos", "eos", "eot", "eom", "padding", "unknown", "seperator"])
-@pytest.mark.parametrize(
+@each_line("name", ["bos", "eos", "eot", "eom", "padding", "unknown", "seperator"])
+@each_line(
     ("wrong", "reason"),
     [
         (256, "is 256, but tokenizer.ggml.tokens has ids 0 to 255"),
@@ -93,7 +94,7 @@ def test_tokens_without_a_type_are_normal() -> None:
     assert tokenizer.decode_bytes([255]) == b"\xff"
 
 
-@pytest.mark.parametrize("kind", [1, 3, 4, 5])
+@each_line("kind", [1, 3, 4, 5])
 def test_a_token_that_is_not_utf_8_is_its_bytes_and_no_text_becomes_it(kind: int) -> None:
     metadata = byte_level("\udcff\udcfe", "ab", "\udcff")
     metadata["tokenizer.ggml.token_type"][[256, 258]] = kind  # type: ignore[index]
@@ -160,7 +161,7 @@ def test_without_a_template_it_is_chatml_where_its_tokens_are_special(
     assert [token for token in ids if token >= 256] == [256, 257, 256]
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("vocabulary", "missing"),
     [
         (byte_level(), r"<\|im_start\|>"),

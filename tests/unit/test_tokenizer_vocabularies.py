@@ -21,6 +21,7 @@ from tokenizer_support import (
 
 from akunu.errors import ModelFormatError
 from akunu.tokenizer import Tokenizer
+from lines import each_line
 
 # Those that give every text back; WordPiece keeps neither case nor spacing.
 LOSSLESS = with_whole("gpt-2", "llama-bpe", "llama-spm", "qwen2")
@@ -34,7 +35,7 @@ MIXED_TEXT = st.text(
 )
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each_line("family", FAMILIES)
 def test_every_text_gives_exactly_the_expected_ids(family: str) -> None:
     tokenizer = real_tokenizer(family)
     pairs = cases(family)
@@ -43,7 +44,7 @@ def test_every_text_gives_exactly_the_expected_ids(family: str) -> None:
         assert tokenizer.encode(text, add_special=False) == ids, text
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each_line("family", FAMILIES)
 def test_no_text_has_fewer_tokens_than_its_length_says(family: str) -> None:
     tokenizer = real_tokenizer(family)
     longest = sorted(map(tokenizer.token_bytes, range(tokenizer.vocab_size)), key=len)[-20:]
@@ -57,14 +58,14 @@ def test_no_text_has_fewer_tokens_than_its_length_says(family: str) -> None:
     assert (tokenizer.fewest_tokens([" a" * 1000]) > 5) == knows_all
 
 
-@pytest.mark.parametrize("family", LOSSLESS)
+@each_line("family", LOSSLESS)
 def test_the_given_ids_decode_to_their_texts(family: str) -> None:
     tokenizer = real_tokenizer(family)
     for text, ids in cases(family):
         assert tokenizer.decode(ids) == text
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each_line("family", FAMILIES)
 def test_two_readers_of_the_file_give_the_same_tokenizer(family: str) -> None:
     metadata = pytest.importorskip("akunu._core").GgufFile(str(vocabulary_file(family)))
     expected = metadata_from_gguf_package(vocabulary_file(family))
@@ -98,7 +99,7 @@ def test_a_stream_of_any_ids_adds_up_to_their_decoding(family: str, seed: int, c
         assert text == as_bytes.decode("utf-8", "replace")
 
 
-@pytest.mark.parametrize("family", LOSSLESS)
+@each_line("family", LOSSLESS)
 def test_a_stream_never_gives_out_half_a_character(family: str) -> None:
     tokenizer = real_tokenizer(family)
     text = "né 🦙👩‍👩‍👧 日本語 😁"
@@ -109,7 +110,7 @@ def test_a_stream_never_gives_out_half_a_character(family: str) -> None:
     assert "\ufffd" not in "".join(pieces)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each_line("family", FAMILIES)
 def test_names_of_control_tokens_in_a_text_are_text(family: str) -> None:
     tokenizer = real_tokenizer(family)
     for index in sorted(tokenizer.control_ids):
@@ -120,8 +121,8 @@ def test_names_of_control_tokens_in_a_text_are_text(family: str) -> None:
         assert index in tokenizer.encode(f"a {name} b", add_special=False, parse_special=True)
 
 
-@pytest.mark.parametrize("part", ["", pytest.param("whole-", marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
+@each_line("part", ["", pytest.param("whole-", marks=pytest.mark.slow)])
+@each_line(
     ("family", "bos", "eos", "eot", "add_bos", "stops"),
     [
         ("bert-bge", "[CLS]", None, None, True, set()),

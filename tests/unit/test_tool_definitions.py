@@ -11,6 +11,7 @@ import pytest
 
 from akunu.errors import ArgumentError
 from akunu.tools.definitions import checked_tools, definition_of, described_parameters, schema_of
+from lines import each_line
 
 
 class Colour(enum.Enum):
@@ -109,7 +110,7 @@ def test_parameters_are_described_in_three_styles(docstring: str) -> None:
     assert described_parameters(docstring) == expected
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("annotation", "schema"),
     [
         (bool, {"type": "boolean"}),
@@ -178,7 +179,7 @@ def several(*values: int) -> None: ...
 def foreign(value: Callable[[], int]) -> None: ...
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("tools", "message"),
     [
         ("find", "tools must be a list of dicts or functions, got str"),

@@ -17,6 +17,7 @@ from akunu.grammar import FreeText, Grammar, from_choice, from_regex, from_rules
 from akunu.thinking import markers_of
 from akunu.tools.grammar import optional_calls, required_calls
 from akunu.tools.notation import Notation
+from lines import each_line
 
 TOOLS: dict[str, dict[str, Any]] = {
     "find": {
@@ -82,7 +83,7 @@ def test_a_grammar_accepts_what_a_notation_writes(way: Notation, calls: list[Cal
     assert accepts(calls_of_tools(way, 1), text) == (len(calls) == 1)
 
 
-@pytest.mark.parametrize(
+@each_line(
     "way", [pytest.param(way, id=name) for name, way in WAYS.items() if "{python}" not in way.call]
 )
 def test_names_and_arguments_are_held(way: Notation) -> None:
@@ -115,7 +116,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("way", "form"),
     [*((way, "schema") for way in WAYS), *(("hermes-1", form) for form in FORMS)],
 )
@@ -168,7 +169,7 @@ def test_python_calls_have_strings_as_json() -> None:
     assert not accepts(grammar, "[found()]")
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@each_line("way", WAYS.values(), ids=WAYS)
 def test_free_text_ends_with_the_opening_of_a_call(way: Notation) -> None:
     grammar = optional_calls(way, TOOLS, {}, most=None)
     if grammar is None:

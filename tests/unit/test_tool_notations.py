@@ -21,6 +21,7 @@ from akunu.deltas import (
 from akunu.tools._values import json_types, value_as_json
 from akunu.tools.families import FAMILIES
 from akunu.tools.notation import Notation
+from lines import each_line
 
 HERMES = WAYS["hermes-1"]
 CODER = WAYS["qwen3-coder-1"]
@@ -169,7 +170,7 @@ def test_arguments_come_as_soon_as_they_are_there() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_line(
     "text",
     [
         '<tool_call>{"name": "nothing", "arguments": {}}</tool_call>',  # no such tool
@@ -226,7 +227,7 @@ def test_a_string_between_tags_may_hold_the_closing_tag_where_no_other_follows()
     )
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("text", "types", "expected"),
     [
         ("3", {"string"}, "3"),

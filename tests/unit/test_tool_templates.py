@@ -20,6 +20,7 @@ from tool_support import text_and_calls
 from akunu.chat import ChatTemplate
 from akunu.tools.calls import ToolCall
 from akunu.tools.recognise import read_reply, recognise, rendered_reply
+from lines import each_line
 
 # The family; then what the template, and so the round trip, cannot do:
 #   unshown: it shows no calls at all, so the family is told from its text alone
@@ -181,7 +182,7 @@ def test_every_template_here_is_in_the_table() -> None:
     assert sorted(COMMITTED) == TEMPLATES
 
 
-@pytest.mark.parametrize("name", COMMITTED)
+@each_line("name", COMMITTED)
 def test_a_call_goes_through_a_template_and_back(name: str) -> None:
     check(ChatTemplate(template_source(name), "<s>", "</s>"), COMMITTED[name])
 

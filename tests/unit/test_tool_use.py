@@ -18,6 +18,7 @@ from akunu.errors import ArgumentError, UnsupportedModelError
 from akunu.thinking import markers_of
 from akunu.tools import ToolCall
 from akunu.tools.use import ToolUse, tool_use
+from lines import each_line
 
 
 def get_weather(city: str, days: int = 1) -> str:
@@ -149,7 +150,7 @@ def test_the_name_of_a_tool_lets_only_that_one_be_called() -> None:
         assert len(reply(WRITTEN, how)[0].tool_calls) == 1
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("arguments", "message"),
     [
         ({"choice": "any"}, "tool_choice is 'any'; it must be one of 'auto', 'none', 'required', "),

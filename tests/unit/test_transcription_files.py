@@ -15,6 +15,7 @@ import pytest
 from akunu import ArgumentError
 from akunu.speech.transcription import Segment, Transcription, Word
 from akunu.speech.writers import FORMATS
+from lines import each_line
 
 
 def segment(start: float, end: float, text: str, words: list[Word] | None = None) -> Segment:
@@ -59,7 +60,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("format", BY_HAND)
+@each_line("format", BY_HAND)
 def test_a_file_is_what_one_would_write_by_hand(format: str) -> None:
     assert TWO.render(format) == BY_HAND[format]
 
@@ -78,7 +79,7 @@ def test_json_holds_everything_in_whispers_words() -> None:
     assert "words" not in json.loads(TWO.render("json"))["segments"][0]
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@each_line("format", FORMATS)
 def test_nothing_said_is_a_file_without_lines(format: str) -> None:
     expected = {"vtt": "WEBVTT\n\n", "tsv": "start\tend\ttext\n", "csv": "start,end,text\n"}
     if format != "json":
@@ -114,7 +115,7 @@ def test_each_word_is_underlined_while_it_is_spoken() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("format", "layout", "said"),
     [
         ("doc", {}, "there is no format 'doc'; there are txt, srt"),

@@ -18,6 +18,7 @@ from akunu.speech import silero
 from akunu.speech.energy_detector import speech_probabilities
 from akunu.speech.transcription import Segment, Word
 from akunu.speech.voice_activity import Span, SpeechParts, VadOptions, spans_of, speech_spans
+from lines import each_line
 
 RATE = 16_000
 NOISE = np.random.default_rng(3)
@@ -55,13 +56,13 @@ STEADY = {
 }
 
 
-@pytest.mark.parametrize("name", STEADY)
+@each_line("name", STEADY)
 def test_steady_sounds_are_no_speech(name: str) -> None:
     assert speech_spans(STEADY[name]) == []
 
 
-@pytest.mark.parametrize("level", [0.01, 0.1, 1.0])
-@pytest.mark.parametrize("background", [0.0, 0.03])
+@each_line("level", [0.01, 0.1, 1.0])
+@each_line("background", [0.0, 0.03])
 def test_speech_between_pauses_is_found_whatever_its_level(level: float, background: float) -> None:
     pause = np.zeros(5 * RATE, np.float32)
     wave = level * np.concatenate([pause, voice(3), pause, voice(2), pause])
@@ -152,7 +153,7 @@ def test_without_detection_all_of_it_is_speech() -> None:
     assert speech_spans(np.zeros(RATE, np.float32), False) == [Span(0, RATE)]
 
 
-@pytest.mark.parametrize(
+@each_line(
     ("arguments", "error", "said"),
     [
         ({"vad": "webrtc"}, ArgumentError, 'vad must be True, False, "energy" or "silero"'),

@@ -24,6 +24,7 @@ import akunu
 from akunu import ArgumentError, ModelFormatError, UnsupportedModelError
 from akunu.grammar import from_choice, from_regex
 from akunu.grammar.vocabulary import constraint_of, grammar_vocabulary, ruling_words
+from lines import each_line
 
 SPECIAL = ["[UNK]", "<s>", "</s>", "<|end|>"]
 WORDS = [
@@ -148,7 +149,7 @@ def saved(folder: Path, tokenizer: Tokenizer, settings: dict[str, Any] | None = 
     return folder
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_line("kind", KINDS)
 def test_ids_and_text_are_those_of_the_library(tmp_path: Path, kind: str) -> None:
     theirs = KINDS[kind]()
     ours = akunu.Tokenizer.from_directory(saved(tmp_path, theirs))
@@ -255,10 +256,8 @@ REFUSED: list[tuple[str, Any, type[akunu.AkunuError], str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "error", "message"), REFUSED, ids=[r[3] for r in REFUSED]
-)
-@pytest.mark.parametrize("kind", ["words", "pieces"])
+@each_line(("path", "value", "error", "message"), REFUSED, ids=[r[3] for r in REFUSED])
+@each_line("kind", ["words", "pieces"])
 def test_what_cannot_be_run_is_refused_by_name(
     tmp_path: Path, kind: str, path: str, value: Any, error: type[Exception], message: str
 ) -> None:
