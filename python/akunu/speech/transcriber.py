@@ -52,9 +52,9 @@ def split_text(
 ) -> tuple[list[tuple[int, int, tuple[int, ...]]], int]:
     """Return (first frame, last frame, tokens) of each segment, and the frames that are done.
 
-    `n_frames`: of the window that are audio; no time is later. Two timestamps in a row are the end of a segment and
-    the beginning of the next. What follows the last of such pairs was cut off by the window's end,
-    and is heard again in the next one.
+    `n_frames`: of the window that are audio; no time is later. Two timestamps in a row are the end
+    of a segment and the beginning of the next. What follows the last of such pairs was cut off by
+    the window's end, and is heard again in the next one.
 
     >>> split_text([100, 7, 110, 110, 8], 100, 3000)
     ([(0, 20, (100, 7, 110))], 20)
