@@ -118,9 +118,9 @@ def cut_parts(text: str, stops: list[str], size: int, in_reasoning: bool = False
     return [f"({d.text})" if isinstance(d, ReasoningDelta) else d.text for d in deltas]
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
-@pytest.mark.parametrize(
-    ("text", "stops", "expected"),
+@each_line("size", [1, 2, 3, 7, 100])
+@each_line(
+    "text, stops, expected",
     [
         (
             "<think>Sea animals.</think>Fish and animals.",
