@@ -60,25 +60,33 @@ def each_line(
     return decorate
 
 
-def check_each(calls: Iterable[tuple[str, Callable[[], None]]]) -> None:
-    """Make each call; fail with the names of all that failed, skip where all were skipped."""
+def check_each(
+    calls: Iterable[tuple[str, Callable[[], None]]],
+    *,
+    is_skipped: Callable[[Iterable[bool]], bool] = any,
+) -> None:
+    """Make each call; fail with the names of all that failed.
+
+    `is_skipped`: whether the item counts as skipped, of which of its calls were. Usually that is
+    one: the summary has to tell it.
+    """
     calls = list(calls)
     assert calls, "no lines"
     if len(calls) == 1:
         return calls[0][1]()
     failures: list[tuple[str, BaseException]] = []
-    skipped = []
+    reasons = []
     for name, call in calls:
         try:
             call()
         except pytest.skip.Exception as skip:
-            skipped.append(str(skip))
+            reasons.append(str(skip))
         except (Exception, pytest.fail.Exception) as failure:
             failures.append((name, failure))
     if failures:
         pytest.fail(_report(failures, len(calls)), pytrace=False)
-    if skipped:  # part of the lines, too, is something that the summary has to tell
-        pytest.skip(" / ".join(sorted(set(skipped))))
+    if is_skipped(index < len(reasons) for index in range(len(calls))):
+        pytest.skip(" / ".join(sorted(set(reasons))))
     return None
 
 

@@ -38,10 +38,6 @@ _REASONS = {target: why_missing(target) for target in _BUILT}
 TARGETS = [target for target, reason in _REASONS.items() if reason is None]
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--case", help="only lines of tests/kernels with these words: q4_k,rows=17")
-
-
 def targets_of(function: Callable[..., None], names: Collection[str]) -> dict[str, list[Target]]:
     """Each device with those of its levels that a test is for.
 

@@ -7,17 +7,17 @@ that have these words, nightly ones too; where it is one line, `--pdb` stops in 
 from __future__ import annotations
 
 import itertools
-import traceback
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from inspect import signature
 from typing import Any
 
 import numpy as np
-import pytest
 from harness import row_class_of
 from selection import covering
+
+from lines import check_each
 
 # Tables with fewer lines run all of them with every change, except on emulated devices.
 MANY = 24
@@ -170,31 +170,5 @@ class Case:
 
 def walk(cases: Sequence[Case], fixtures: Mapping[str, Any]) -> None:
     """Calls each; fails with all lines that failed, skips if all did."""
-    if len(cases) == 1:
-        return cases[0].call(fixtures)
-    failures: list[tuple[Case, BaseException]] = []
-    reasons = []
-    for case in cases:
-        try:
-            case.call(fixtures)
-        except pytest.skip.Exception as skip:
-            reasons.append(str(skip))
-        except (Exception, pytest.fail.Exception) as failure:
-            failures.append((case, failure))
-    if failures:
-        pytest.fail(report(failures, len(cases)), pytrace=False)
-    if len(reasons) == len(cases):
-        pytest.skip(reasons[0])
-    return None
-
-
-def report(failures: Sequence[tuple[Case, BaseException]], n_lines: int) -> str:
-    """A line for each, and the first one's traceback."""
-    text = [f"{len(failures)} of {n_lines} lines failed"]
-    for case, failure in failures:
-        kind = "" if isinstance(failure, AssertionError) else f"{type(failure).__name__}: "
-        text.append(f"  {' '.join(case.words)}: {kind}{(str(failure).splitlines() or [''])[0]}")
-    case, first = failures[0]
-    text += [f"the first of them alone: --case '{','.join(case.words)}'", ""]
-    frames = traceback.format_exception(type(first), first, first.__traceback__)
-    return "\n".join(text) + "\n" + "".join(frames)
+    calls = ((" ".join(case.words), partial(case.call, fixtures)) for case in cases)
+    check_each(calls, is_skipped=all)

@@ -33,12 +33,11 @@ def test_every_failing_line_is_named():
     with pytest.raises(pytest.fail.Exception) as failed:
         walk(cases_of(test, n=[1, 7], rows=[2, 3]), {})
     lines = str(failed.value).splitlines()
-    assert lines[:5] == [
+    assert lines[:4] == [
         "3 of 4 lines failed",
         "  n=1 rows=3: ZeroDivisionError: lost",
-        "  n=7 rows=2: no one",
+        "  n=7 rows=2: AssertionError: no one",
         "  n=7 rows=3: ZeroDivisionError: lost",
-        "the first of them alone: --case 'n=1,rows=3'",
     ]
 
 
