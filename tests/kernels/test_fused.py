@@ -139,13 +139,16 @@ def test_norm_add(target, rng, dim, rows):
 # A GPU fuses more: the norm as well (test_norm_gated_matmul.py), attention as well
 # (test_rope_attention.py).
 @pytest.mark.cpu
-@table({"n, rows": GATED, "format_name, activation": ACTIVATIONS})
+@table(
+    {"format_name, activation": ACTIVATIONS, "n, rows": GATED},
+    on_change={"format_name": ref.FAMILIES},
+)
 def test_gated_matmul(target, rng, format_name, activation, n, rows):
     kind, k = target.kind_of(format_name, row_class_of(rows)), 768
     n = -(-n // 32) * 32 if kind == "q8_32" else n
     step = plain_step(rows)
-    x = ref.make_activation(kind, rng.standard_normal((rows, k)))
     gate, up = (ref.random_weight(format_name, n, k, rng) for _ in range(2))
+    x = ref.make_activation(kind, rng.standard_normal((rows, k)))
     out, expected = (ref.activation_array(kind, rows, n) for _ in range(2))
     params = pack_params("gated_matmul", k, n, activation)
     run("gated_matmul", [x.data, gate, up, out], params, step, On(target, 2, kind))
