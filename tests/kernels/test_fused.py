@@ -40,6 +40,14 @@ GROUPS = [
     (("q3_k", "q5_0", "q2_k"), (True, False, False)),
     (("bf16", "f32", "f16"), (False, False, True)),
     (("q5_k", "q5_1", "q4_1"), (False, False, False)),
+    # A launch takes weights in one format, or in two of these.
+    *(((name, name), (False, True)) for name in ("q6_k", *ref.TABLE_FORMATS)),
+    (("q2_k", "q3_k"), (False, True)),
+    (("q2_k", "q4_k"), (True, False)),
+    (("q3_k", "q4_k"), (False, False)),
+    (("q3_k", "q5_k", "q3_k"), (False, True, False)),
+    (("q4_k", "q5_k"), (True, True)),
+    (("q5_k", "q6_k"), (False, False)),
 ]
 HEADS = [(1, 1, 2, 1), (7, 1, 40, 20), (4, 2, 64, 16), (3, 3, 123, 50)]
 CACHES = [(cache, heads) for cache in DTYPE for heads in HEADS]
