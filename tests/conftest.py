@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 
 import pytest
 from hypothesis import settings
+
+# Before NumPy is there: each processor has a process of tests, and references are small matrices.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from akunu import _core
 from arithmetic import available_levels, is_one_arithmetic

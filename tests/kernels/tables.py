@@ -14,7 +14,7 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-from harness import row_class_of
+from harness import Run, row_class_of
 from selection import covering
 
 from lines import check_each
@@ -92,10 +92,15 @@ class Table:
     def once(self, line: Line) -> set[Hashable]:
         """Each of its values, and what chooses the function of the kernel."""
         function = tuple(
-            row_class_of(line.arguments[name]) if name == "rows" else line.labels[name]
+            class_of(line.arguments[name]) if name in ("rows", "runs") else line.labels[name]
             for name in self.functions
         )
         return {function, *enumerate(line.places)}
+
+
+def class_of(rows: int | Sequence[Run]) -> str:
+    """The class of a number of rows, or of some spans together."""
+    return row_class_of(rows if isinstance(rows, int) else sum(run.n_rows for run in rows))
 
 
 def line_of(names: tuple[str, ...], value: Any, place: int) -> Line:

@@ -94,7 +94,7 @@ RUNS = [
 ]
 
 
-@table(cache=["f32", "f16"], runs=RUNS, shape=HEADS)
+@table(shape=HEADS, runs=RUNS, cache=["f32", "f16"], functions=("shape", "runs", "cache"))
 def test_agrees_with_float64(target, rng, shape, runs, cache):
     setting = Setting(rng, shape, runs, cache)
     expected, bound = setting.expected()

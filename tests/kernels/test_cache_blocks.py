@@ -165,7 +165,7 @@ class Blocks(Setting):
         return ref.attention(self.shape, self.query, *self.numbers, self.step, **options)
 
 
-@table(cache=TYPES, runs=RUNS, shape=SHAPES)
+@table(shape=SHAPES, runs=RUNS, cache=TYPES, functions=("shape", "runs", "cache"))
 def test_attention_agrees_with_float64(target, rng, shape, runs, cache):
     setting = Blocks(rng, shape, runs, cache)
     expected, bound = setting.expected()

@@ -40,6 +40,14 @@ GROUPS = [
     (("q3_k", "q5_0", "q2_k"), (True, False, False)),
     (("bf16", "f32", "f16"), (False, False, True)),
     (("q5_k", "q5_1", "q4_1"), (False, False, False)),
+    # A launch takes weights in one format, or in two of these.
+    *(((name, name), (False, True)) for name in ("q6_k", *ref.TABLE_FORMATS)),
+    (("q2_k", "q3_k"), (False, True)),
+    (("q2_k", "q4_k"), (True, False)),
+    (("q3_k", "q4_k"), (False, False)),
+    (("q3_k", "q5_k", "q3_k"), (False, True, False)),
+    (("q4_k", "q5_k"), (True, True)),
+    (("q5_k", "q6_k"), (False, False)),
 ]
 HEADS = [(1, 1, 2, 1), (7, 1, 40, 20), (4, 2, 64, 16), (3, 3, 123, 50)]
 CACHES = [(cache, heads) for cache in DTYPE for heads in HEADS]
@@ -139,13 +147,16 @@ def test_norm_add(target, rng, dim, rows):
 # A GPU fuses more: the norm as well (test_norm_gated_matmul.py), attention as well
 # (test_rope_attention.py).
 @pytest.mark.cpu
-@table({"n, rows": GATED, "format_name, activation": ACTIVATIONS})
+@table(
+    {"format_name, activation": ACTIVATIONS, "n, rows": GATED},
+    on_change={"format_name": ref.FAMILIES},
+)
 def test_gated_matmul(target, rng, format_name, activation, n, rows):
     kind, k = target.kind_of(format_name, row_class_of(rows)), 768
     n = -(-n // 32) * 32 if kind == "q8_32" else n
     step = plain_step(rows)
-    x = ref.make_activation(kind, rng.standard_normal((rows, k)))
     gate, up = (ref.random_weight(format_name, n, k, rng) for _ in range(2))
+    x = ref.make_activation(kind, rng.standard_normal((rows, k)))
     out, expected = (ref.activation_array(kind, rows, n) for _ in range(2))
     params = pack_params("gated_matmul", k, n, activation)
     run("gated_matmul", [x.data, gate, up, out], params, step, On(target, 2, kind))

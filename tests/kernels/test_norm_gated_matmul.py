@@ -27,6 +27,7 @@ def feed(target, x, gate, up, norm, activation):
     formats=[(name, name) for name in ref.ALL_FORMATS] + [("q4_k", "q6_k"), ("f16", "q8_0")],
     activation=[0, 1],
     rows=[1, 6, 16],
+    functions=("formats", "rows"),
 )
 def test_agrees_with_float64(gpu_target, rng, formats, activation, rows):
     n, k = 45, 512

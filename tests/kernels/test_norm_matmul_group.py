@@ -45,7 +45,12 @@ def expected(x, weight, bias, norm, device):
     return values, bound
 
 
-@table({"formats, with_bias": GROUPS}, rows=[1, 2, 5, 16], k=[256, 768])
+@table(
+    {"formats, with_bias": GROUPS},
+    rows=[1, 2, 5, 16],
+    k=[256, 768],
+    functions=("formats", "rows"),
+)
 def test_agrees_with_float64(gpu_target, rng, formats, with_bias, rows, k):
     x = rng.standard_normal((rows, k)).astype(np.float32)
     x[0] *= 1e-4  # epsilon matters here

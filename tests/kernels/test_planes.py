@@ -31,10 +31,12 @@ GROUP = 64
 BITS = (4, 8)
 PARTS = ("codes", "scales", "biases")
 ALL_BITS = (2, 3, 4, 5, 6, 8)
+GROUPS = (32, 64, 128)
+SCALES = ("f16", "bf16", "f32")
 # Bits, group and type of scales, by the name of the format.
 FORMATS = {
     f"mlx{bits}_{group}" + ("" if scale == "f16" else f"_{scale}"): (bits, group, scale)
-    for bits, group, scale in itertools.product(ALL_BITS, (32, 64, 128), ("f16", "bf16", "f32"))
+    for bits, group, scale in itertools.product(ALL_BITS, GROUPS, SCALES)
 }
 
 
@@ -167,11 +169,16 @@ def test_what_mlx_wrote_in_mxfp4_is_read_as_mlx_reads_it(target):
     assert zlib.crc32(out.tobytes()) == 0x5BE5A602
 
 
-@table(name=FORMATS)
-def test_a_matmul_in_each_format_agrees_with_float64(target, rng, name):
-    bits, group, scale = FORMATS[name]
+@table(
+    bits=ALL_BITS,
+    group=GROUPS,
+    scale=SCALES,
+    rows=[1, 5, 20],
+    functions=("bits", "scale", "rows"),
+)
+def test_a_matmul_in_each_format_agrees_with_float64(target, rng, bits, group, scale, rows):
     weight = mlx_weight(bits, 9, 3 * 128, rng, group, scale)
-    x = rows_of(target, rng, 5, 3 * 128)
+    x = rows_of(target, rng, rows, 3 * 128)
     expected, bound = ref.matmul(weight, x, target.device)
     assert_within(multiply(target, weight, x), expected, bound)
 
@@ -214,7 +221,7 @@ def test_matmul_agrees_with_float64(target, rng, bits, n, k, rows):
     assert_within(multiply(target, weight, x), expected, bound)
 
 
-@table(rows=[1, 7, 70], bits=ALL_BITS)
+@table(bits=ALL_BITS, rows=[1, 7, 70], functions=("bits", "rows"))
 def test_codes_and_inputs_at_their_ends_fit_the_sums(target, rng, bits, rows):
     """As int16, inputs are up to 2^13 in size, and as two bytes up to 64."""
     codes = np.zeros((40, 256), np.uint32)

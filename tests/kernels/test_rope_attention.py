@@ -62,7 +62,13 @@ def assert_is_its_sequence(*arguments, **settings):
         assert_same_bits(result, expected, what)
 
 
-@table(cache=["f16", "f32"], style=[0, 1], norms=[False, True], heads=HEADS)
+@table(
+    cache=["f16", "f32"],
+    style=[0, 1],
+    norms=[False, True],
+    heads=HEADS,
+    functions=("cache", "heads"),
+)
 def test_is_its_sequence_bit_for_bit(gpu_target, cache, style, norms, heads):
     assert_is_its_sequence(gpu_target, 1, cache, style, heads, RUNS["drafts"], norms=norms)
 
