@@ -18,7 +18,7 @@ settings.load_profile("change")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--case", help="of tests that are tables (tests/lines.py), the lines with these words"
+        "--line", help="of tests that are tables (tests/lines.py), the lines with these words"
     )
 
 
