@@ -22,9 +22,9 @@ settings.load_profile("change")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--case",
-        help="of tests that are tables (tests/lines.py), the lines with these words; in "
-        "tests/kernels words and numbers of columns: q4_k,rows=17",
+        "--line",
+        help="of tests that are tables (tests/lines.py), the lines with this text; in "
+        "tests/kernels the lines with these words: q4_k,rows=17",
     )
 
 

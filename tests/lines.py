@@ -4,7 +4,7 @@
     def test_texts_are_cut(text: str, n_tokens: int) -> None:
 
 is `pytest.mark.parametrize` in one item: a line costs a call, an item milliseconds to collect and
-as many to run. `pytest tests/unit/test_x.py --case 'a b'` calls only the lines with these words in
+as many to run. `pytest tests/unit/test_x.py --line 'a b'` calls only the lines with these words in
 their names; where that is one line, `--pdb` stops in the test.
 """
 
@@ -132,10 +132,10 @@ def _walking(function: Callable[..., None], lines: Sequence[Line]) -> Callable[.
     @functools.wraps(function)
     def walk(**fixtures: Any) -> None:
         given = {name: fixtures[name] for name in needed if name in fixtures}
-        words = fixtures["request"].config.getoption("--case", None)
+        words = fixtures["request"].config.getoption("--line", None)
         chosen = [line for line in fixtures.get("lines", lines) if not words or words in line.name]
         if not chosen:
-            pytest.skip("no line has the words of --case")
+            pytest.skip("no line has the words of --line")
         check_each(
             (line.name, functools.partial(_call, function, line, index, given))
             for index, line in enumerate(chosen)

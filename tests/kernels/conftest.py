@@ -111,7 +111,7 @@ def pytest_pycollect_makeitem(
         }
         if not cases_by_device:
             return [item_without_device(collector, obj)]
-    wanted = collector.config.getoption("case", default=None)
+    wanted = collector.config.getoption("line", default=None)
     if wanted:
         words = wanted.split(",")
         matching = {

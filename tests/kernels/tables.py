@@ -1,6 +1,6 @@
 """Tests as tables: a test is called for each line of its table, and one item of pytest walks them.
 
-A failure names its lines. `pytest tests/kernels/test_matmul.py --case q4_k,rows=17` walks the lines
+A failure names its lines. `pytest tests/kernels/test_matmul.py --line q4_k,rows=17` walks the lines
 that have these words, nightly ones too; where it is one line, `--pdb` stops in the test.
 """
 
@@ -38,7 +38,7 @@ class Line:
 
 
 def labelled(value: Any, place: int) -> str:
-    """A value as a word of `--case`."""
+    """A value as a word of `--line`."""
     if callable(value) or isinstance(value, np.ndarray):
         return str(getattr(value, "__name__", place))
     if isinstance(value, (list, tuple)):

@@ -31,6 +31,23 @@ PLACES = [
 ]
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m is looked at
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`@pytest.mark.nightly_emulated("f16")`: on emulated devices only this with every change.
+
+    For whole models: what runs there is compared by tests/kernels, what the host does by the other
+    devices. Without an argument none of the test, otherwise those with all these parameters.
+    """
+    for item in items:
+        mark = item.get_closest_marker("nightly_emulated")
+        if mark is None or not hasattr(item, "callspec"):
+            continue
+        values = {str(value) for value in item.callspec.params.values()}
+        is_kept = mark.args and values.issuperset(mark.args)
+        if not is_kept and any("emulated" in value for value in values):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def model_case(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ModelCase]:
     """`model_case(kind, weight_format="f32")`: the random model, as a file."""

@@ -17,7 +17,6 @@ from akunu.errors import ModelFormatError
 from akunu.making.directory_source import DirectorySource
 from akunu.making.quantizing import Quantization, Wishes
 from akunu.making.recipes import RECIPES
-from lines import each_line
 
 # Of the golden model: two layers that scan, two that attend, two feed-forward networks.
 CONVOLVED = 6 * 32 + 2 * 2 * 48
@@ -119,6 +118,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@each_line("case", REFUSED)
+@pytest.mark.parametrize("case", REFUSED)
 def test_what_makes_no_sense_is_refused_by_name(folder: Path, case: str) -> None:
     check_refusal(folder, *REFUSED[case])

@@ -123,6 +123,7 @@ def test_on_a_gpu_positions_are_saved_and_restored(
         assert again.cached_tokens == 299
 
 
+@pytest.mark.nightly_emulated("llama-32", "q8_0")
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("kv_type", BLOCKS)
 @pytest.mark.parametrize("kind", ["llama-32", "gemma3-256"])

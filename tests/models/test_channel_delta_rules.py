@@ -15,7 +15,6 @@ from recurrent_models import check_cache, check_refusal
 import akunu
 from akunu.errors import ModelFormatError, UnsupportedModelError
 from akunu.making.directory_source import DirectorySource
-from lines import each_line
 
 # Of the golden model: three layers with states, of 6 heads with 32 numbers of a key and of a value.
 LAYERS, HEADS, HEAD_DIM = 3, 6, 32
@@ -113,7 +112,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@each_line("case", REFUSED)
+@pytest.mark.parametrize("case", REFUSED)
 def test_what_makes_no_sense_is_refused_by_name(folder: Path, case: str) -> None:
     check_refusal(folder, *REFUSED[case])
 

@@ -20,7 +20,6 @@ from akunu.errors import UnsupportedModelError
 from akunu.making.directory_source import DirectorySource
 from akunu.making.quantizing import Quantization, Wishes
 from akunu.making.recipes import RECIPES
-from lines import each_line
 
 # Of the golden model: two layers with states, of 2 heads of keys and 6 of values, 32 numbers each.
 LAYERS, KEYS, VALUES, HEAD_DIM = 2, 2, 6, 32
@@ -159,6 +158,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@each_line("case", REFUSED)
+@pytest.mark.parametrize("case", REFUSED)
 def test_what_makes_no_sense_is_refused_by_name(folder: Path, case: str) -> None:
     check_refusal(folder, *REFUSED[case])

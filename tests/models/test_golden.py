@@ -35,7 +35,8 @@ def test_the_model_is_the_one_that_the_golden_values_are_of(model_case: Cases, k
     np.testing.assert_allclose(fingerprint, golden_values.load(kind).fingerprint, rtol=1e-6)
 
 
-@each_line(("kv_type", "bound"), [("f32", BOUND_F32_CACHE), ("f16", BOUND_F16_CACHE)])
+@pytest.mark.nightly_emulated("f16")  # below is f32
+@pytest.mark.parametrize(("kv_type", "bound"), [("f32", BOUND_F32_CACHE), ("f16", BOUND_F16_CACHE)])
 @each_line("kind", ODD_KINDS)
 def test_logits_are_those_of_hugging_face(
     model_case: Cases, device: str, kind: str, kv_type: str, bound: float

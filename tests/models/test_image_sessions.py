@@ -55,6 +55,7 @@ def said(session: Any) -> str:
     return text
 
 
+@pytest.mark.nightly_emulated
 def test_replies_are_those_of_a_chat_after_append_rewind_and_fork(
     model: Any, expected: Any
 ) -> None:
@@ -79,6 +80,7 @@ def test_replies_are_those_of_a_chat_after_append_rewind_and_fork(
     assert asked(session) == expected([question(drawn(3), drawn(2))], device)
 
 
+@pytest.mark.nightly_emulated
 def test_an_image_stays_as_it_was_when_it_was_appended(
     model: Any, expected: Any, tmp_path: Path
 ) -> None:
@@ -99,6 +101,7 @@ def test_an_image_stays_as_it_was_when_it_was_appended(
         assert asked(again) == wanted
 
 
+@pytest.mark.nightly_emulated
 def test_coroutines_and_streams_have_images_too(model: Any, expected: Any) -> None:
     async def ask() -> Any:
         session = model.session()

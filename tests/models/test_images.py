@@ -82,6 +82,7 @@ def taken(generation: Any) -> list[int]:
     return found
 
 
+@pytest.mark.nightly_emulated
 def test_a_beginning_is_taken_over_with_the_same_image_only(model: Any) -> None:
     tokens, images = text(20, 30), [drawn(1), drawn(2)]
 
@@ -101,6 +102,7 @@ def test_a_beginning_is_taken_over_with_the_same_image_only(model: Any) -> None:
     assert n_cached == 21
 
 
+@pytest.mark.nightly_emulated
 def test_bits_do_not_depend_on_what_was_cached_or_runs_beside(model: Any, folder: Path) -> None:
     tokens = text(20, 30)
     images = [drawn(5), drawn(6)]
@@ -115,6 +117,7 @@ def test_bits_do_not_depend_on_what_was_cached_or_runs_beside(model: Any, folder
         assert texts == [taken(begun(alone, each, 20)) for each in (TOKENS[:50], TOKENS[10:40])]
 
 
+@pytest.mark.nightly_emulated
 def test_two_texts_of_one_size_with_other_images_are_computed_beside_each_other(
     model: Any, folder: Path
 ) -> None:
@@ -146,6 +149,7 @@ def test_wrong_places_are_refused(model: Any) -> None:
         model._native.logits(tokens[: first + 3], 0, images=[(first, read)])
 
 
+@pytest.mark.nightly_emulated
 def test_images_come_in_several_ways(model: Any, tmp_path: Path) -> None:
     image = drawn(1)
     path = tmp_path / "image.png"
@@ -167,6 +171,7 @@ def test_images_come_in_several_ways(model: Any, tmp_path: Path) -> None:
     assert other.cached_tokens < other.prompt_tokens - N_TOKENS
 
 
+@pytest.mark.nightly_emulated
 def test_an_image_of_an_earlier_turn_stays_in_the_cache(model: Any) -> None:
     first = [question(drawn(31), drawn(32))]
     reply = model.chat(first, max_tokens=3, ignore_eos=True)
@@ -201,6 +206,7 @@ def test_a_text_that_steps_back_takes_no_image_to_the_disk(folder: Path, tmp_pat
         assert generation.cached_tokens <= 21
 
 
+@pytest.mark.nightly_emulated
 def test_several_answers_and_several_conversations_have_their_images(model: Any) -> None:
     messages = [[question(drawn(41))], [question(drawn(42))], [{"role": "user", "content": "Hi"}]]
     alone = [model.chat(each, max_tokens=3, ignore_eos=True) for each in messages]

@@ -21,7 +21,6 @@ from akunu.errors import ModelFormatError, UnsupportedModelError
 from akunu.making.directory_source import DirectorySource
 from akunu.making.quantizing import Quantization, Wishes
 from akunu.making.recipes import RECIPES
-from lines import each_line
 
 PAGE = 256
 LATENT = 64 + 16  # numbers of a position in a layer
@@ -187,7 +186,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@each_line("case", REFUSED)
+@pytest.mark.parametrize("case", REFUSED)
 def test_what_makes_no_sense_is_refused(folder: Path, case: str) -> None:
     keys, message = REFUSED[case]
     with pytest.raises((ModelFormatError, UnsupportedModelError)) as raised:

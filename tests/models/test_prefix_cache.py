@@ -103,6 +103,7 @@ def test_the_longest_common_prefix_is_found(model_case: Cases, n_shared: int) ->
         assert cached(model, [*first, *text, 5]) == len(first) + len(text)
 
 
+@pytest.mark.nightly_emulated("True")
 @pytest.mark.parametrize("is_read", [True, False], ids=["read", "unread"])
 def test_turn_after_turn_a_text_is_the_one_of_a_cold_cache(
     model_case: Cases, device: str, is_read: bool

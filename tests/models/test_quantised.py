@@ -151,6 +151,7 @@ def test_prompts_on_a_matrix_unit_err_by_the_noise_of_bf16(
             assert error <= NOISE_FACTOR * noise
 
 
+@pytest.mark.nightly_emulated("qwen3-256")
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize(
     ("kind", "weight_format"),

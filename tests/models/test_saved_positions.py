@@ -76,7 +76,8 @@ def test_what_is_restored_is_what_the_engine_uses(model_case: Cases) -> None:
         assert (model.logits([*tokens, 5], last=1) != expected).any()
 
 
-@each_line("n", [40, 256, 300, 700])
+@pytest.mark.nightly_emulated("300")
+@pytest.mark.parametrize("n", [40, 256, 300, 700])
 def test_windows_keep_what_they_see(model_case: Cases, device: str, n: int) -> None:
     case = model_case("gemma3")
     tokens = random_tokens(case.spec, n, seed=n)

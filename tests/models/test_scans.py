@@ -9,8 +9,6 @@ import dense_golden
 import pytest
 from recurrent_models import check_cache, check_refusal
 
-from lines import each_line
-
 # Of the golden model: two layers that scan, of 6 heads of 32 numbers with states of 48 in 2 groups.
 LAYERS, HEADS, HEAD_DIM, STATE = 2, 6, 32, 48
 CONVOLVED = HEADS * HEAD_DIM + 2 * 2 * STATE
@@ -47,6 +45,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@each_line("case", REFUSED)
+@pytest.mark.parametrize("case", REFUSED)
 def test_what_makes_no_sense_is_refused_by_name(folder: Path, case: str) -> None:
     check_refusal(folder, *REFUSED[case])

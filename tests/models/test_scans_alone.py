@@ -12,7 +12,6 @@ from dense_golden import TOKENS, changed
 from recurrent_models import PAGE, check_cache, check_refusal
 
 import akunu
-from lines import each_line
 
 # Of the golden model: four layers of 6 heads with 32 numbers and states of 48, in 2 groups.
 LAYERS, INNER, STATE, GROUPS = 4, 6 * 32, 48, 2
@@ -55,6 +54,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@each_line("case", REFUSED)
+@pytest.mark.parametrize("case", REFUSED)
 def test_what_makes_no_sense_is_refused_by_name(folder: Path, case: str) -> None:
     check_refusal(folder, *REFUSED[case])

@@ -15,7 +15,6 @@ from recurrent_models import check_cache, check_refusal
 
 import akunu
 from akunu.errors import UnsupportedModelError
-from lines import each_line
 
 # Of the golden model: four layers, of 6 heads of 32 numbers with states of 48 in 2 groups.
 LAYERS, HEADS, HEAD_DIM, STATE = 4, 6, 32, 48
@@ -58,7 +57,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@each_line("case", REFUSED)
+@pytest.mark.parametrize("case", REFUSED)
 def test_what_makes_no_sense_is_refused_by_name(folder: Path, case: str) -> None:
     check_refusal(folder, *REFUSED[case])
 

@@ -16,7 +16,6 @@ from dense_golden import TOKENS
 from engine import chunked, finished, start
 
 import akunu
-from lines import each_line
 
 PAGE = 256
 HOT: dict[str, Any] = {"temperature": 1.5, "ignore_eos": True}
@@ -61,7 +60,8 @@ def test_an_identical_prompt_computes_one_row(folder: Path) -> None:
         assert generation.cached_tokens == len(TOKENS) - 1
 
 
-@each_line("n", [40, 256, 300])
+@pytest.mark.nightly_emulated("256")
+@pytest.mark.parametrize("n", [40, 256, 300])
 def test_what_is_saved_comes_back_and_layers_that_share_keep_nothing(
     folder: Path, device: str, n: int
 ) -> None:

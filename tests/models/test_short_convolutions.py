@@ -13,7 +13,6 @@ from engine import chunked, finished, start
 from recurrent_models import check_refusal
 
 import akunu
-from lines import each_line
 
 PAGE = 256
 DIM, LAYERS = 96, 3  # of those that convolve
@@ -129,7 +128,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@each_line("case", REFUSED)
+@pytest.mark.parametrize("case", REFUSED)
 def test_what_makes_no_sense_is_refused_by_name(folder: Path, case: str) -> None:
     check_refusal(folder, *REFUSED[case])
 

@@ -66,7 +66,8 @@ def logits(
     return model._open().logits(np.array(tokens, np.uint32), window=window)
 
 
-@each_line("n", [1, 2, 17, 64])
+@pytest.mark.nightly_emulated("17")
+@pytest.mark.parametrize("n", [1, 2, 17, 64])
 def test_logits_are_those_of_the_formula(folder: Path, device: str, n: int) -> None:
     mel, tokens = mel_of(1), some_tokens(n)
     expected = sm.Forward(SPEC, TENSORS).logits(mel, tokens)

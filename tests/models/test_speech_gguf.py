@@ -105,7 +105,8 @@ def logits_of(path: Path, spec: sm.SpeechSpec, device: str = "cpu") -> NDArray[n
         return model._open().logits(text, window=_core.SpeechWindow(mel_of(spec)))
 
 
-@each_line("dtype", ["F32", "F16", "BF16"])
+@pytest.mark.nightly_emulated
+@pytest.mark.parametrize("dtype", ["F32", "F16", "BF16"])
 def test_a_file_has_the_bits_of_its_directory(tmp_path: Path, device: str, dtype: str) -> None:
     path = sm.write(tmp_path / "model", SPEC, sm.random_tensors(SPEC), dtype=dtype)
     file = made(path, tmp_path / "model.gguf")
@@ -180,7 +181,10 @@ IN_32 = ("Q8_0", "Q4_0", "Q5_0", "Q5_1")
 IN_256 = ("Q4_K_M", "Q6_K", "Q3_K_M", "IQ4_XS")
 
 
-@each_line("type_name", nightly_but((*IN_32, *IN_256), chosen=("Q8_0", "Q5_1", "Q4_K_M")))
+@pytest.mark.nightly_emulated("Q8_0")
+@pytest.mark.parametrize(
+    "type_name", nightly_but((*IN_32, *IN_256), chosen=("Q8_0", "Q5_1", "Q4_K_M"))
+)
 def test_logits_of_a_quantised_file_are_those_of_its_weights(
     tmp_path: Path, device: str, type_name: str
 ) -> None:

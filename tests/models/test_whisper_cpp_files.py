@@ -51,6 +51,7 @@ def logits_of(path: Path, device: str) -> NDArray[np.float32]:
         native.close()
 
 
+@pytest.mark.nightly_emulated
 @pytest.mark.parametrize(("kind", "dtype"), [(Type.F32, "F32"), (Type.F16, "F16")])
 def test_a_file_has_the_bits_of_its_directory(
     tmp_path: Path, device: str, kind: Type, dtype: str
@@ -89,6 +90,7 @@ class Dequantised(sm.Forward):
         return rows @ self[f"{embedding}.weight"].T
 
 
+@pytest.mark.nightly_emulated
 @pytest.mark.parametrize("kind", nightly_but(BLOCKS, (Type.Q5_0, Type.Q8_0)))
 def test_logits_of_blocks_are_those_of_their_weights(
     tmp_path: Path, device: str, kind: Type
