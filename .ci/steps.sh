@@ -35,7 +35,8 @@ watch_reads() { python3 "$CI_ROOT/.ci/stamps.py" watch "$clone"; }
 # What a step is, apart from the files that it reads: the functions of which it consists, and which tests are marked as it.
 text_of() {
   files_marked "$1" || true
-  local found=" $1 " names=("$1") name
+  local found name names=("$1")
+  found=" $("$CI_ROOT/.ci/run" --steps nightly) "  # other steps, whose names are words like "slow"
   while [ ${#names[@]} -gt 0 ]; do
     declare -f "${names[0]}"
     for name in $(declare -f "${names[0]}" | grep -oE '[a-z_]+' | sort -u); do
@@ -305,7 +306,7 @@ cuda() {
     -DAKUNU_CUDA=ON -DAKUNU_CUDA_ARCHITECTURES=90a -DPython_EXECUTABLE="$folder/bin/python" >/dev/null
   cmake --build "$build" --target "${targets[@]}"
   count cuda
-  stamp cuda --ninja "$build:$(IFS=,; echo "${targets[*]}")"
+  stamp cuda --ninja "$build:$(IFS=,; echo "${targets[*]}")" --file .ci/requirements-cuda.txt
 }
 
 # The package akunu-cuda, built as a user does, and found by akunu: what it lacks then is the driver.
