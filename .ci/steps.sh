@@ -17,16 +17,17 @@ count() { python3 "$CI_ROOT/.ci/count.py" add "$CI_WORK/counts" "$@"; }
 # A step that takes minutes is left out of `.ci/run` when nothing that it read differs from its last green run. Named, and
 # in `.ci/run nightly`, it runs. Its stamp, .ci/green/STEP.json, is for the next commit.
 is_unchanged() {
+  step_text=$(text_of "$1")  # now: it reads files, too
   [ -n "${CI_SKIPS_UNCHANGED:-}" ] || return 1
-  python3 "$CI_ROOT/.ci/stamps.py" unchanged "$CI_ROOT/.ci/green/$1.json" "$clone" --text "$(text_of "$1")" || return 1
+  python3 "$CI_ROOT/.ci/stamps.py" unchanged "$CI_ROOT/.ci/green/$1.json" "$clone" --text "$step_text" || return 1
   count "$1"
 }
 
-# stamp STEP [OPTIONS ...]: it was green, and read what .ci/stamps.py finds by these options.
+# stamp STEP [OPTIONS ...]: what is_unchanged was asked of has run, was green, and read what these options find.
 stamp() {
   local step=$1
   shift
-  python3 "$CI_ROOT/.ci/stamps.py" write "$CI_ROOT/.ci/green/$step.json" "$clone" --text "$(text_of "$step")" "$@"
+  python3 "$CI_ROOT/.ci/stamps.py" write "$CI_ROOT/.ci/green/$step.json" "$clone" --text "$step_text" "$@"
 }
 
 # Before tests run whose reads are to be known.
