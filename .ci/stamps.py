@@ -2,14 +2,13 @@
 
 stamps.py unchanged STAMP ROOT [--text TEXT]    exit 0 if nothing differs since the last green run
 stamps.py watch ROOT                            before a step: forget when each file was last read
-stamps.py write STAMP ROOT [--text TEXT] [--ninja BUILD[:TARGET,...]] [--read] [--pattern GLOB]
+stamps.py write STAMP ROOT [--text TEXT] [--ninja BUILD[:TARGET,...]] [--read] [--file NAME]
                                                 after it: note what it read
 
 Inputs are files of the repository ROOT. What a build read, ninja knows: compilers and generators
 write dependency files, CMake lists its own inputs and its globs. `--read` adds every file that was
 read since `watch`, in whichever language and process: the file system keeps access times.
-`--pattern` says where the step looked for files, so that a new one is a change. TEXT is the step
-itself: its commands, and the versions that it asks for.
+`--file` adds one that neither sees. TEXT is the step itself: its commands, and which tests it runs.
 """
 
 from __future__ import annotations
@@ -190,7 +189,7 @@ def main() -> int:
         command.add_argument("--text", default="")
     writing.add_argument("--ninja", default=[], action="append", metavar="BUILD[:TARGET,...]")
     writing.add_argument("--read", action="store_true")
-    writing.add_argument("--pattern", default=[], action="append", metavar="GLOB")
+    writing.add_argument("--file", default=[], action="append", metavar="NAME")
     arguments = parser.parse_args()
     if arguments.command == "watch":
         watch(arguments.root)
@@ -206,7 +205,7 @@ def main() -> int:
     for build in arguments.ninja:
         folder, _, targets = build.partition(":")
         inputs |= ninja_inputs(Path(folder), arguments.root, [t for t in targets.split(",") if t])
-    inputs |= Inputs(patterns=frozenset(arguments.pattern))
+    inputs |= Inputs(frozenset(arguments.file))
     digest = inputs.hash(arguments.root, arguments.text)
     assert digest is not None
     write_stamp(arguments.stamp, digest, inputs)

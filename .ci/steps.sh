@@ -17,16 +17,17 @@ count() { python3 "$CI_ROOT/.ci/count.py" add "$CI_WORK/counts" "$@"; }
 # A step that takes minutes is left out of `.ci/run` when nothing that it read differs from its last green run. Named, and
 # in `.ci/run nightly`, it runs. Its stamp, .ci/green/STEP.json, is for the next commit.
 is_unchanged() {
+  step_text=$(text_of "$1")  # now: it reads files, too
   [ -n "${CI_SKIPS_UNCHANGED:-}" ] || return 1
-  python3 "$CI_ROOT/.ci/stamps.py" unchanged "$CI_ROOT/.ci/green/$1.json" "$clone" --text "$(text_of "$1")" || return 1
+  python3 "$CI_ROOT/.ci/stamps.py" unchanged "$CI_ROOT/.ci/green/$1.json" "$clone" --text "$step_text" || return 1
   count "$1"
 }
 
-# stamp STEP [OPTIONS ...]: it was green, and read what .ci/stamps.py finds by these options.
+# stamp STEP [OPTIONS ...]: what is_unchanged was asked of has run, was green, and read what these options find.
 stamp() {
   local step=$1
   shift
-  python3 "$CI_ROOT/.ci/stamps.py" write "$CI_ROOT/.ci/green/$step.json" "$clone" --text "$(text_of "$step")" "$@"
+  python3 "$CI_ROOT/.ci/stamps.py" write "$CI_ROOT/.ci/green/$step.json" "$clone" --text "$step_text" "$@"
 }
 
 # Before tests run whose reads are to be known.
@@ -35,7 +36,8 @@ watch_reads() { python3 "$CI_ROOT/.ci/stamps.py" watch "$clone"; }
 # What a step is, apart from the files that it reads: the functions of which it consists, and which tests are marked as it.
 text_of() {
   files_marked "$1" || true
-  local found=" $1 " names=("$1") name
+  local found name names=("$1")
+  found=" $("$CI_ROOT/.ci/run" --steps nightly) "  # other steps, whose names are words like "slow"
   while [ ${#names[@]} -gt 0 ]; do
     declare -f "${names[0]}"
     for name in $(declare -f "${names[0]}" | grep -oE '[a-z_]+' | sort -u); do
@@ -305,7 +307,7 @@ cuda() {
     -DAKUNU_CUDA=ON -DAKUNU_CUDA_ARCHITECTURES=90a -DPython_EXECUTABLE="$folder/bin/python" >/dev/null
   cmake --build "$build" --target "${targets[@]}"
   count cuda
-  stamp cuda --ninja "$build:$(IFS=,; echo "${targets[*]}")"
+  stamp cuda --ninja "$build:$(IFS=,; echo "${targets[*]}")" --file .ci/requirements-cuda.txt
 }
 
 # The package akunu-cuda, built as a user does, and found by akunu: what it lacks then is the driver.
