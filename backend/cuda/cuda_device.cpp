@@ -185,10 +185,11 @@ class CudaDevice final : public Device {
 
   Pipeline find_kernel(const KernelRequest& request) const override {
     for (const CachedKernel& known : kernels_)
-      if (known.request == request) return {&known.kernel};
+      if (known.request == request) return {&known.kernel, known.kernel.most_rows()};
     std::optional<Kernel> kernel = cuda::find_kernel(request, choice_);
     if (!kernel) return {};
-    return {&kernels_.emplace_back(CachedKernel{request, std::move(*kernel)}).kernel};
+    const Kernel& found = kernels_.emplace_back(CachedKernel{request, std::move(*kernel)}).kernel;
+    return {&found, found.most_rows()};
   }
 
   std::string unsupported_shape(const KernelRequest& request) const override {

@@ -59,6 +59,8 @@ STAGED_ROWS_ELSEWHERE = {(name, 0): 24 for name in WIDE}
 
 # Of streamed matmuls those for 16 rows, which have a multiprocessor to themselves.
 STREAMED_16_BOUNDS = "__launch_bounds__(320, 1) "
+# Of those by tiles, for 32 rows and 64.
+STREAMED_TILE_BOUNDS = {"_q8": "__launch_bounds__(384, 2) ", "_q16": "__launch_bounds__(640, 1) "}
 
 # Slots whose bytes the launch itself holds: a kernel need not go to memory for them.
 BY_VALUE = {23: "arguments.pass", 25: "arguments.params"}
@@ -80,7 +82,9 @@ REPLACED = {
         '\n#include "cuda/kernels/warpgroup.h"\n'
         '#include "cuda/kernels/streamed_weights.h"\n'
         '#include "cuda/kernels/streamed_rows.h"\n'
+        '#include "cuda/kernels/streamed_tile.h"\n'
     ),
+    "stream_tile": "",
     "attend_prompt_tile": (
         '\n#include "cuda/kernels/warpgroup.h"\n#include "cuda/kernels/warpgroup_tile.h"\n'
         '#include "cuda/kernels/warpgroup_attention.h"\n'
@@ -225,6 +229,8 @@ def entry(
     bounds = STAGED_BOUNDS if stages else bounds_of.get(function.host_name, of_name)
     if name.startswith("streamed_") and function.host_name.endswith("_q4"):
         bounds = STREAMED_16_BOUNDS
+    if name.startswith("streamed_tile_"):
+        bounds = STREAMED_TILE_BOUNDS[function.host_name[function.host_name.rindex("_") :]]
     lines = [
         f'extern "C" __global__ void {bounds}akunu_{function.host_name}('
         "const __grid_constant__ AkunuArguments arguments) {",

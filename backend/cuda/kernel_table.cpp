@@ -250,6 +250,10 @@ constexpr uint32_t kUnit = 64;
 constexpr uint32_t kChunk = 8;  // query heads of a block, at most
 constexpr uint32_t kPieceDims = 8, kRunning = 32;
 constexpr uint32_t kPlaces = 4096;  // where blocks of a launch wait for one another
+constexpr uint32_t kMostAttentionRows =
+    128;  // of a launch; what splits found of them has a workspace
+// Splits have blocks of their own until there are so many blocks; then a block has a fourth of a row's at most.
+constexpr uint32_t kManyBlocks = 4096, kLeastSplits = 4;
 // Shared memory of a block at most: then a multiprocessor of a large GPU has two blocks.
 constexpr uint32_t kMostSharedBytes = 112 << 10;
 
@@ -283,12 +287,21 @@ std::optional<Kernel> attention_of_rows(const KernelRequest& request, const std:
       chunks * kMaxFewRows > kPlaces || most > std::min(kMostSharedBytes, block_bytes))
     return kernel;
   kernel->launches.pop_back();  // what joins the splits
+  const uint32_t most_rows = std::min(kPlaces / chunks, kMostAttentionRows);
+  kernel->workspace_bytes = [=](const std::byte*, uint32_t max_rows) {
+    return uint64_t{4} * std::min(max_rows, most_rows) * shape.n_heads * kSplits *
+           (shape.head_dim + 2);
+  };
   metal::Launch& launch = kernel->launches.front();
+  launch.max_rows = most_rows;
   launch.function = name + "_" + std::string(format_info(request.cache).name) + "_q" +
                     std::to_string(queries_of(per_kv_head));
   launch.grid = [=, cache = request.cache](const Scope& scope) {
-    const uint32_t own_keys = has_own_keys ? scope.n_rows : 0;
-    return Grid{.threadgroups = {kSplits, chunks, scope.n_rows},
+    // A span has up to kMaxFewRows. Each block of many rows takes several splits: most of those of short texts are empty.
+    const uint32_t own_keys = has_own_keys ? std::min(scope.n_rows, kMaxFewRows) : 0;
+    const uint32_t splits =
+        std::clamp(kManyBlocks / (chunks * scope.n_rows), kLeastSplits, kSplits);
+    return Grid{.threadgroups = {splits, chunks, scope.n_rows},
                 .threads = {kThreads, 1, 1},
                 .threadgroup_bytes = {shared_bytes(scope.get<Params>(), cache, own_keys)}};
   };

@@ -42,11 +42,22 @@ constexpr Format kStreamFormats[] = {Format::q4_0, Format::q4_1, Format::q5_0,
 // Input rows of a launch at most, in fours; 0: one row.
 constexpr uint32_t kQuads[] = {0, 1, 2, 4}, kMostQuads = 4;
 
+// kernels/streamed_tile.h: more rows than kMostQuads have, for some formats by tiles. Rows of a group in fours: of small
+// tiles, two of which share a multiprocessor, and of large ones.
+constexpr Format kTileFormats[] = {Format::q4_0, Format::q8_0, Format::q4_k, Format::q6_k};
+constexpr uint32_t kSmallTileQuads = 8, kLargeTileQuads = 16;
+constexpr uint32_t kStreamBlockRows = 64, kTileWarpRows = 32, kTileWarpInputs = 16, kTileSteps = 2;
+constexpr uint32_t kCopyThreads = 128;
+constexpr uint32_t kTileSharedBytes = 231424, kTileBarrierBytes = 256, kMostTileStages = 4;
+// Of a pass: chip.h's texts.
+constexpr uint32_t kMostStreamRows = 512;
+
 uint32_t window_bytes_of(Format format) {
   const FormatInfo& info = format_info(format);
   return kStreamWindow / info.block_size * info.block_bytes;
 }
 uint32_t rows_of(uint32_t quads) { return quads == 0 ? 1 : 4 * quads; }
+uint32_t group_rows(uint32_t quads) { return std::max(rows_of(quads), kStreamGroup); }
 uint32_t unit_bytes(uint32_t quads) { return (64 + 8) * rows_of(quads); }
 uint32_t slot_bytes(uint32_t quads) { return kStreamWarps * kStreamTileRows * rows_of(quads) * 4; }
 // Sums of a tile between passes.
@@ -89,6 +100,17 @@ std::vector<Part> parts_of(const KernelRequest& request, const Launch& launch) {
       return {{*request.weights[0], members}};
   }
 }
+bool has_tiles(Format format) {
+  return std::find(std::begin(kTileFormats), std::end(kTileFormats), format) !=
+         std::end(kTileFormats);
+}
+uint32_t tile_bytes(uint32_t quads, uint32_t window_bytes) {
+  const uint32_t rows = rows_of(quads);
+  const uint32_t stage = kStreamWindow / kStreamUnit * unit_bytes(quads) +
+                         kStreamBlockRows / kStreamTileRows * stage_bytes(1, window_bytes);
+  const uint32_t before = kTileBarrierBytes + kStreamBlockRows * (rows + 4) * 4;
+  return before + std::min((kTileSharedBytes - before) / stage, kMostTileStages) * stage;
+}
 bool is_served(Format format) {
   return std::find(std::begin(kStreamFormats), std::end(kStreamFormats), format) !=
          std::end(kStreamFormats);
@@ -110,55 +132,73 @@ const char* family_of(Operation operation) {
   }
 }
 
-// Adds the launches of one part: for one row, or for several, which are rounded first unless another part of the launch has
-// done so. False where there is no room.
-bool add_launches(const KernelRequest& request, const Launch& launch, const Part& part,
-                  bool is_rounded, uint32_t k, const StreamLimits& limits,
-                  std::vector<Launch>& launches) {
+// Which kernel serves so many rows: those of kQuads up to 16, then tiles where all formats of the launch have them.
+struct RowRange {
+  uint32_t quads, min_rows, max_rows;
+};
+std::vector<RowRange> ranges_of(const KernelRequest& request, const Launch& launch, bool are_tiles,
+                                const StreamLimits& limits) {
+  if (launch.max_rows == 1) return {{0, 1, 1}};
+  std::vector<RowRange> ranges = {{1, 2, 4}, {2, 5, 8}};
+  ranges.push_back({kMostQuads, 9, are_tiles ? kStreamGroup : kMostStreamRows});
+  if (!are_tiles) return ranges;
+  // Small ones while each has a multiprocessor to itself.
+  const uint32_t tiles = pieces_of(request, launch, kStreamBlockRows);
+  const uint32_t most_small = std::max(
+      rows_of(kSmallTileQuads), rows_of(kLargeTileQuads) * (limits.multiprocessors / (2 * tiles)));
+  ranges.push_back({kSmallTileQuads, kStreamGroup + 1, std::min(most_small, kMostStreamRows)});
+  if (most_small < kMostStreamRows)
+    ranges.push_back({kLargeTileQuads, most_small + 1, kMostStreamRows});
+  return ranges;
+}
+
+// Adds the launches of one part, for one row or for several, which are rounded first unless another part of the launch has
+// done so.
+void add_launches(const KernelRequest& request, const Launch& own, Format weight,
+                  const std::vector<RowRange>& ranges, bool is_rounded, uint32_t k,
+                  const StreamLimits& limits, std::vector<Launch>& launches) {
   const std::string of = family_of(request.operation);
-  const std::string format(format_info(part.format).name);
-  Launch own = launch;
-  set_members(own, part.members);
-  const auto plan_for = [&](uint32_t quads) {
-    return plan_stream(quads, k, window_bytes_of(part.format),
-                       pieces_of(request, own, kStreamTileRows), limits);
-  };
-  // One row goes this way where several do: it has the same bits then.
-  for (const uint32_t quads : kQuads)
-    if (plan_for(quads).n_stages == 0) return false;
-  const auto add = [&](uint32_t quads, uint32_t min_rows, uint32_t max_rows) {
-    const StreamPlan plan = plan_for(quads);
+  const std::string format(format_info(weight).name);
+  for (const auto& [quads, min_rows, max_rows] : ranges) {
     const std::string suffix = "_q" + std::to_string(quads);
     if (quads != 0 && !is_rounded) {
       Launch& rounding = launches.emplace_back(own);
       rounding.function = "round_rows" + (of.empty() ? "" : "_of" + of) + suffix;
       rounding.min_rows = min_rows;
       rounding.max_rows = max_rows;
-      rounding.grid = [=](const Scope& scope) {
-        return Grid{.threadgroups = {divide_up(scope.n_rows, kStreamGroup) * rows_of(quads), 1, 1},
-                    .threads = {kStreamThreads, 1, 1}};
+      rounding.grid = [quads = quads](const Scope& scope) {
+        return Grid{
+            .threadgroups = {divide_up(scope.n_rows, group_rows(quads)) * rows_of(quads), 1, 1},
+            .threads = {kStreamThreads, 1, 1}};
       };
     }
     Launch& streaming = launches.emplace_back(own);
-    streaming.function = "streamed_matmul" + of + "_" + format + suffix;
-    streaming.constants.push_back({kConstantPlan, plan.packed(), false});
     streaming.min_rows = min_rows;
     streaming.max_rows = max_rows;
-    streaming.grid = [=, multiprocessors = limits.multiprocessors](const Scope& scope) {
+    if (quads > kMostQuads) {
+      streaming.function = "streamed_tile_matmul" + of + "_" + format + suffix;
+      const uint32_t warps =
+          kTileSteps * (kStreamBlockRows / kTileWarpRows) * (rows_of(quads) / kTileWarpInputs);
+      streaming.grid = [quads = quads, warps, tiles = pieces_of(request, own, kStreamBlockRows),
+                        bytes = tile_bytes(quads, window_bytes_of(weight))](const Scope& scope) {
+        return Grid{.threadgroups = {divide_up(scope.n_rows, rows_of(quads)), tiles, 1},
+                    .threads = {32 * warps + kCopyThreads, 1, 1},
+                    .threadgroup_bytes = {bytes}};
+      };
+      continue;
+    }
+    const StreamPlan plan = plan_stream(quads, k, window_bytes_of(weight),
+                                        pieces_of(request, own, kStreamTileRows), limits);
+    streaming.function = "streamed_matmul" + of + "_" + format + suffix;
+    streaming.constants.push_back({kConstantPlan, plan.packed(), false});
+    streaming.grid = [plan, quads = quads,
+                      multiprocessors = limits.multiprocessors](const Scope& scope) {
       return Grid{
           .threadgroups = {multiprocessors, divide_up(scope.n_rows, kStreamGroup), plan.blocks},
           .threads = {kStreamThreads + (quads == 0 ? 32 : 64), 1, 1},
           .threadgroup_bytes = {plan.bytes}};
     };
-  };
-  if (launch.max_rows == 1) {
-    add(0, 1, 1);
-  } else {
-    add(1, 2, 4);
-    add(2, 5, 8);
-    add(4, 9, UINT32_MAX);
   }
-  return true;
 }
 
 }  // namespace
@@ -222,16 +262,32 @@ void put_on_streams(const KernelRequest& request, const StreamLimits& limits,
   bool is_any = false;
   for (const Launch& launch : kernel.launches) {
     uint32_t left = 0;  // members of other formats
-    bool is_left = false, is_rounded = false;
+    bool is_left = false;
+    std::vector<std::pair<Format, Launch>> own;
     for (const Part& part : parts_of(request, launch)) {
-      if (is_served(part.format) &&
-          add_launches(request, launch, part, is_rounded, k, limits, launches)) {
-        is_any = is_rounded = true;
+      Launch of_part = launch;
+      set_members(of_part, part.members);
+      // One row goes this way where several do: it has the same bits then.
+      const bool has_room = std::all_of(std::begin(kQuads), std::end(kQuads), [&](uint32_t quads) {
+        return plan_stream(quads, k, window_bytes_of(part.format),
+                           pieces_of(request, of_part, kStreamTileRows), limits)
+                   .n_stages != 0;
+      });
+      if (is_served(part.format) && has_room) {
+        own.emplace_back(part.format, std::move(of_part));
         continue;
       }
       left |= part.members;
       is_left = true;
     }
+    // All parts of a launch read the same rounded rows.
+    const bool are_tiles =
+        limits.block_bytes >= kTileSharedBytes + kConstantBytes &&
+        std::all_of(own.begin(), own.end(), [](const auto& part) { return has_tiles(part.first); });
+    const std::vector<RowRange> ranges = ranges_of(request, launch, are_tiles, limits);
+    for (size_t i = 0; i < own.size(); ++i)
+      add_launches(request, own[i].second, own[i].first, ranges, i > 0, k, limits, launches);
+    is_any |= !own.empty();
     if (!is_left) continue;
     launches.push_back(launch);
     set_members(launches.back(), left);
@@ -239,8 +295,9 @@ void put_on_streams(const KernelRequest& request, const StreamLimits& limits,
   if (!is_any) return;
   kernel.launches = std::move(launches);
   kernel.workspace_bytes = [=](const std::byte*, uint32_t max_rows) {
-    const uint32_t groups = divide_up(max_rows, kStreamGroup);
-    return uint64_t{groups} * group_bytes(kMostQuads, k);
+    const uint32_t groups =
+        divide_up(std::min(max_rows, kMostStreamRows), rows_of(kLargeTileQuads));
+    return uint64_t{groups} * group_bytes(kLargeTileQuads, k);
   };
 }
 

@@ -1,4 +1,4 @@
-// Which matmuls of 1 to 16 rows stream their weights (kernels/streamed_rows.h).
+// Which matmuls of generated rows stream their weights (kernels/streamed_rows.h, kernels/streamed_tile.h).
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 // the device (metal_device.cpp) knows nothing of either but this.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -63,6 +64,13 @@ struct Kernel {
   // Bytes at slot 24 for at most so many rows; null: none. The memory is the command's own while it
   // runs and holds nothing in between.
   std::function<uint64_t(const std::byte* params, uint32_t max_rows)> workspace_bytes;
+
+  // Of a pass: some launch serves each number of rows up to this.
+  uint32_t most_rows() const {
+    uint32_t most = 0;
+    for (const Launch& launch : launches) most = std::max(most, launch.max_rows);
+    return most;
+  }
 };
 
 // The size of a launch for many rows (kernels/gemm.h): `column_tiles` tiles of 64 weight rows each,

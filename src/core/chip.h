@@ -4,16 +4,20 @@
 #include <cstdint>
 #include <string>
 
+#include "core/kinds.h"
+
 namespace akunu {
 
 struct ChipConfig {
   std::string name;   // "Intel(R) Xeon(R) Processor"
   std::string level;  // "avx2", "generic": which kernels run, and in `reason` why
   std::string reason;
-  uint32_t workers = 1;            // threads, or cores of a GPU
-  uint32_t processors = 0;         // that the threads may run on; 0 for a GPU
-  uint64_t memory_bytes = 0;       // that the device can use in all; 0: the system does not tell
-  uint32_t max_texts = 64;         // under way at a time
+  uint32_t workers = 1;       // threads, or cores of a GPU
+  uint32_t processors = 0;    // that the threads may run on; 0 for a GPU
+  uint64_t memory_bytes = 0;  // that the device can use in all; 0: the system does not tell
+  uint32_t max_texts = 64;    // under way at a time
+  // Rows that generate in one pass over the weights.
+  uint32_t generated_rows_per_pass = kMaxFewRows;
   uint32_t max_prompt_rows = 512;  // prompt rows in one step; bounds the scratch memory
   uint32_t max_mixed_rows = 64;    // of them beside rows that are generating, which wait for them
   uint32_t max_head_rows = 32;     // rows of a prompt with logits in one step

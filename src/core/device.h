@@ -90,6 +90,7 @@ struct KernelRequest {
 
 struct Pipeline {
   const void* handle = nullptr;
+  uint32_t most_rows = UINT32_MAX;  // of a pass
   explicit operator bool() const { return handle != nullptr; }
 };
 
@@ -131,13 +132,14 @@ struct Pass {
   uint32_t n_head_rows = 0;
   uint32_t first_span = 0;
   uint32_t n_spans = 0;
+  bool generates = false;  // rows of the classes `single` and `few`
 };
 
-// Whether all passes have rows of the class `few`, and as few rows with logits. Such a step is short: a device that can
-// records it once and launches it as a whole. Others may be many hundred launches.
+// Whether the rows of all passes generate, or are few. Such a step comes again: a device that can records it once and
+// launches it as a whole. Others may be many hundred launches.
 inline bool has_few_rows(std::span<const Pass> passes) {
   return std::ranges::all_of(passes, [](const Pass& pass) {
-    return pass.n_rows <= kMaxFewRows && pass.n_head_rows <= kMaxFewRows;
+    return pass.generates || (pass.n_rows <= kMaxFewRows && pass.n_head_rows <= kMaxFewRows);
   });
 }
 

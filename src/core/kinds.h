@@ -163,6 +163,9 @@ static constexpr uint32_t plane_slot(uint32_t weight, uint32_t plane) {
 // Row classes follow the role of a token: prompt rows run `many` (GEMM); generated, drafted and
 // forced rows run `single` or `few`, which are one arithmetic, equal bit for bit.
 enum class RowClass : uint8_t { single, few, many };
+// Rows of one text that run `few` at a time, and so drafted tokens of a step and the row that they
+// follow. Every device has kernels for so many; how many rows of several texts it takes in one pass,
+// its chip says (generated_rows_per_pass).
 constexpr uint32_t kMaxFewRows = 16;
 
 // How a device wants the input of a matmul. Layouts and roundings: docs/kernels.md.

@@ -105,7 +105,7 @@ void Composer::read_ahead(std::span<Active> actives) const {
                      actives.front().task->priority());
 }
 
-// Drafted rows, until the group of kMaxFewRows is full; earlier texts first.
+// Drafted rows, at most kMostDrafted of all texts together; earlier texts first.
 void Composer::draft(std::span<Active> actives) const {
   uint32_t room = draft_forced(actives);
   uint32_t n_rows = 0;
@@ -189,7 +189,7 @@ void Composer::cut_refused(Active& active) const {
 // Those for tokens that a constraint forces, and says which texts have masks. Returns the room that is
 // left.
 uint32_t Composer::draft_forced(std::span<Active> actives) const {
-  uint32_t room = kMaxFewRows - 1;
+  uint32_t room = kMostDrafted;
   for (Active& active : actives) {
     active.drafted.clear();
     active.is_forced = false;
@@ -234,7 +234,7 @@ void Composer::add_generating(std::span<Active> actives, Step& step) const {
   }
 }
 
-// As many as fill a group: reading the weights for one row more or less costs the same.
+// As many as fill kMaxFewRows: reading the weights for one row more or less costs the same.
 void Composer::add_generated_before(std::span<Active> actives, Step& step) const {
   uint32_t room = kMaxFewRows - step.n_generated() % kMaxFewRows;
   for (Active& active : actives) {

@@ -429,10 +429,14 @@ void Model::compile() {
     DispatchTable table =
         build_table(nodes, fused.values, scratch_->bindings(), *device_, row_class);
     std::vector<std::string>& labels = labels_[static_cast<size_t>(row_class)];
+    if (row_class == RowClass::few)
+      for (const Command& command : table.commands)
+        generated_rows_per_pass_ = std::min(generated_rows_per_pass_, command.pipeline.most_rows);
     if (!is_another) labels.insert(labels.end(), table.labels.begin(), table.labels.end());
     compiled_.push_back(device_->compile(std::move(table), step));
     return compiled_.back();
   };
+  generated_rows_per_pass_ = device_->chip().generated_rows_per_pass;
   for (const RowClass row_class : kRowClasses) {
     const Forward& from = fused.by_class[static_cast<size_t>(row_class)];
     ClassPrograms& programs = programs_[static_cast<size_t>(row_class)];

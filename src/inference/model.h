@@ -116,6 +116,8 @@ class Model {
   // room for a group of rows that were generated before, for prompts, and for logits of many rows.
   uint32_t max_texts() const { return device_->chip().max_texts; }
   uint32_t max_generated_rows() const { return max_texts() + kMaxFewRows; }
+  // As many as the chip says and all kernels of such a pass take.
+  uint32_t generated_rows_per_pass() const { return generated_rows_per_pass_; }
   // A text of an encoder is in one step whole, and may want a vector of each row.
   uint32_t max_prompt_rows() const { return max_prompt_rows_; }
   uint32_t max_rows() const {
@@ -222,6 +224,7 @@ class Model {
   std::vector<Program> rotations_;  // of each cache group; empty where keys cannot turn
   uint32_t context_ = 0;
   uint32_t max_prompt_rows_ = 0;
+  uint32_t generated_rows_per_pass_ = kMaxFewRows;
   uint64_t host_weight_bytes_ = 0;  // of weights in the host's memory, where the device has its own
   uint64_t kept_free_ = 0;          // of the device's memory, for what reads them
   std::vector<GroupShape> groups_;  // of the cache

@@ -70,13 +70,17 @@ bool Step::update_sequence(uint32_t sequence, const Choosing& choosing,
 uint32_t Step::add_generated(const Row& first, uint32_t n_rows, Logits logits, bool choose) {
   assert(prompt_.n_rows == 0);
   const auto first_index = static_cast<uint32_t>(rows_.size());
+  const uint32_t most = model_.generated_rows_per_pass();
   Row row = first;
   for (uint32_t left = n_rows; left > 0;) {
-    if (generated_.empty() || generated_.back().n_rows == kMaxFewRows) generated_.emplace_back();
+    // A pass has one span of a sequence.
+    if (left < n_rows || generated_.empty() || generated_.back().n_rows == most)
+      generated_.emplace_back();
     Run& group = generated_.back();
-    const uint32_t n = std::min(left, kMaxFewRows - group.n_rows);
+    const uint32_t n = std::min({left, most - group.n_rows, kMaxFewRows});
     const bool last = n == left;
     add_rows(group, row, n, last || logits == Logits::all ? logits : Logits::none, last && choose);
+    group.generates = true;
     row.position += n;
     left -= n;
   }
@@ -221,7 +225,8 @@ void Step::add_choices(Program program) {
                          .first_head_row = 0,
                          .n_head_rows = n_head_rows_,
                          .first_span = 0,
-                         .n_spans = static_cast<uint32_t>(spans_.size())});
+                         .n_spans = static_cast<uint32_t>(spans_.size()),
+                         .generates = first_row == 0});
 }
 
 std::vector<CommandTime> Step::profile(Device& device) {
@@ -231,7 +236,7 @@ std::vector<CommandTime> Step::profile(Device& device) {
 void Step::add_pass(Program program, const Run& run) {
   assert(passes_.size() < passes_.capacity());
   passes_.push_back({program, run.first_row, run.n_rows, run.first_head_row, run.n_head_rows,
-                     run.first_span, run.n_spans});
+                     run.first_span, run.n_spans, run.generates});
 }
 
 Replay Step::make_replay(Part part, bool go_on) {

@@ -30,7 +30,7 @@ class Step {
   // Rows whose logits are wanted.
   enum class Logits : uint8_t { none, last, all };
   // A run of rows of one sequence from `first.position` on, which run the `single` or `few` kernels,
-  // in groups of at most kMaxFewRows. `choose`: the last row's token is chosen and logged, and the
+  // in groups of at most the model's generated_rows_per_pass. `choose`: the last row's token is chosen and logged, and the
   // row moves on. Of a run with kRowScored all rows with logits are scored. Returns the index of the
   // first.
   uint32_t add_generated(const Row& first, uint32_t n_rows, Logits logits, bool choose);
@@ -76,6 +76,7 @@ class Step {
     uint32_t first_head_row = 0, n_head_rows = 0;
     uint32_t first_span = 0, n_spans = 0;
     bool is_adapted = false;  // some row has an adapter
+    bool generates = false;
     bool is_aligned = false;  // weights of cross-attention are wanted of some rows
   };
 
@@ -93,7 +94,7 @@ class Step {
   std::vector<Span> spans_;
   std::vector<Update> updates_;
   uint64_t sequence_bytes_ = 0;  // of update_sequence
-  std::vector<Run> generated_;   // groups of at most kMaxFewRows
+  std::vector<Run> generated_;   // groups, each of which is a pass
   Run prompt_;
   uint32_t n_generated_ = 0;
   uint32_t n_head_rows_ = 0;

@@ -9,6 +9,7 @@ namespace gpu {
 #include "cuda/kernels/streamed_weights.h"
 // Behind what it uses.
 #include "cuda/kernels/streamed_rows.h"
+#include "cuda/kernels/streamed_tile.h"
 
 namespace {
 
@@ -81,6 +82,48 @@ void multiply(const Problem& problem) {
   }
 }
 
+// The same by tiles of 64 weight rows: a block for each.
+template <class F, uint kQuads>
+void multiply_tiles_of(const Problem& problem) {
+  const uint k = problem.k, n = problem.n;
+  const bool normalise = problem.norm != nullptr;
+  uint seed = problem.seed;
+  for (uint row = 0; row < RoundedRows<kQuads>::kRows; ++row) {
+    Block block(kStreamThreads, ++seed, 16);
+    block.run([&](uint thread) {
+      const uint from = row < problem.n_rows ? row : 0;
+      round_row_of_several<kQuads>(problem.input + ulong(from) * k, problem.norm, normalise, k,
+                                   problem.workspace, row, row < problem.n_rows, thread);
+    });
+  }
+  const ulong row_bytes = ulong(k / kStreamWindow) * F::kWindowBytes;
+  const uchar* const begin = problem.weight - reinterpret_cast<ulong>(problem.weight) % 16;
+  readable = {
+      {begin, begin + (problem.weight - begin + ulong(n) * row_bytes + 15) / 16 * 16, false},
+      {problem.workspace, problem.workspace + rounded_group_bytes<kQuads>(k), true}};
+  const StreamInput from{problem.input, problem.norm, normalise, problem.workspace, problem.n_rows};
+  using Memory = TileMemory<F, kQuads>;
+  for (uint tile = 0; tile < (n + kTileRows - 1) / kTileRows; ++tile) {
+    Block block(32 * Memory::Sums::kWarps + kCopyThreads, ++seed, seed % 8 * 128);
+    std::vector<uchar> behind(block.memory + Memory::kBytes, block.base + Block::kShared);
+    block.run([&](uint thread) {
+      stream_tile<F, kQuads, kTileRows>(
+          block.memory, from, k, thread,
+          [&](uint r) { return problem.weight + min(kTileRows * tile + r, n - 1) * row_bytes; },
+          [](uint output, uint row) { return float(64 * output + row); },
+          [&](uint output, uint row, float addend, const auto& sum_at, const float* squares) {
+            if (addend != float(64 * output + row)) throw Misuse("another addend");
+            const uint at = kTileRows * tile + output;
+            if (at >= n) return;
+            problem.out[row * n + at] = sum_at(output);
+            problem.squares[row] = sum_of_squares(squares);
+          });
+    });
+    if (!std::equal(behind.begin(), behind.end(), block.memory + Memory::kBytes))
+      throw Misuse("more shared memory than a tile has");
+  }
+}
+
 template <class F>
 void multiply_rows(const Problem& problem) {
   switch (problem.quads) {
@@ -90,8 +133,12 @@ void multiply_rows(const Problem& problem) {
       return multiply<F, 1>(problem);
     case 2:
       return multiply<F, 2>(problem);
-    default:
+    case 4:
       return multiply<F, 4>(problem);
+    case 8:
+      return multiply_tiles_of<F, 8>(problem);
+    default:
+      return multiply_tiles_of<F, 16>(problem);
   }
 }
 

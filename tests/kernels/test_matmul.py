@@ -193,7 +193,7 @@ def test_rows_have_the_same_bits_alone_and_together(target, rng, format_name, ro
         assert (outside.view(np.uint8) == 0xFF).all(), "wrote rows that are not its own"
 
 
-@table(format_name=["q4_0", "q4_k", "q6_k", "f16"], rows=[17, 40])
+@table(format_name=["q4_0", "q8_0", "q4_k", "q5_k", "q6_k", "f16"], rows=[17, 40, 150])
 def test_few_rows_are_as_many_as_one_likes(target, rng, format_name, rows):
     """The output matrix meets all rows that are scored as rows of the class `few`."""
     n, k = 70, 512

@@ -17,8 +17,9 @@ def feed(target, x, gate, up, norm, activation):
     out = poisoned((len(x), n))
     params = pack_params("norm_gated_matmul", k, n, activation, EPSILON)
     statuses = run(
-        "norm_gated_matmul", [x, gate, up, norm, out], params, plain_step(len(x)), On(target)
-    )
+        "norm_gated_matmul", [x, gate, up, norm, out], params, plain_step(len(x)),
+        On(target, row_class="few" if len(x) > 1 else "single"),
+    )  # fmt: skip
     assert not statuses
     return out
 
@@ -44,11 +45,13 @@ def test_agrees_with_float64(gpu_target, rng, formats, activation, rows):
     assert_within(feed(gpu_target, x, gate, up, norm, activation), values, bound)
 
 
-def test_rows_have_the_same_bits_alone_and_together(gpu_target, rng):
-    x = rng.standard_normal((16, 512)).astype(np.float32)
+@pytest.mark.parametrize("formats", [("q5_k", "q5_k"), ("q4_0", "q4_0"), ("q4_k", "q6_k")])
+@pytest.mark.parametrize("rows", [16, 50, 150])
+def test_rows_have_the_same_bits_alone_and_together(gpu_target, rng, formats, rows):
+    x = rng.standard_normal((rows, 512)).astype(np.float32)
     norm = rng.uniform(0.5, 1.5, 512).astype(np.float32)
-    gate, up = (ref.random_weight("q5_k", 77, 512, rng) for _ in range(2))
+    gate, up = (ref.random_weight(name, 77, 512, rng) for name in formats)
     together = feed(gpu_target, x, gate, up, norm, 0)
-    for first, n in [(0, 1), (15, 1), (3, 2), (4, 7)]:
+    for first, n in [(0, 1), (rows - 1, 1), (3, 2), (4, 7)]:
         part = feed(gpu_target, x[first : first + n], gate, up, norm, 0)
         assert_same_bits(part, together[first : first + n])

@@ -30,7 +30,8 @@ def project(target, x, weights, biases, norm):
     operands = [x, *three(weights), *three(biases), *three(outs), norm]
     sizes = [len(weight.data) for weight in weights] + [0] * (3 - len(weights))
     params = pack_params("norm_matmul_group", k, *sizes, EPSILON)
-    assert run("norm_matmul_group", operands, params, plain_step(len(x)), On(target)) == {}
+    on = On(target, row_class="few" if len(x) > 1 else "single")
+    assert run("norm_matmul_group", operands, params, plain_step(len(x)), on) == {}
     return outs
 
 
@@ -71,12 +72,14 @@ def test_zeros_give_zeros(gpu_target, rng):
     assert (out[0] == 0).all()
 
 
-def test_rows_have_the_same_bits_alone_and_together(gpu_target, rng):
-    x = rng.standard_normal((16, 512)).astype(np.float32)
+@pytest.mark.parametrize("formats", [("q4_k", "q8_0"), ("q4_0", "q4_0"), ("q4_k", "q5_k")])
+@pytest.mark.parametrize("rows", [16, 50, 150])
+def test_rows_have_the_same_bits_alone_and_together(gpu_target, rng, formats, rows):
+    x = rng.standard_normal((rows, 512)).astype(np.float32)
     norm = rng.uniform(0.5, 1.5, 512).astype(np.float32)
-    weights = [ref.random_weight("q4_k", 70, 512, rng), ref.random_weight("q8_0", 13, 512, rng)]
+    weights = [ref.random_weight(f, n, 512, rng) for f, n in zip(formats, (70, 13), strict=True)]
     together = project(gpu_target, x, weights, [None, None], norm)
-    for first, n in [(0, 1), (15, 1), (3, 2), (4, 7)]:
+    for first, n in [(0, 1), (rows - 1, 1), (3, 2), (4, 7)]:
         part = project(gpu_target, x[first : first + n], weights, [None, None], norm)
         for own, all_rows in zip(part, together, strict=True):
             assert_same_bits(own, all_rows[first : first + n])

@@ -18,7 +18,12 @@ RUNS = {
 }
 
 
-def attend(target, rng_seed, cache, style, heads, runs, *, fused, norms, window=0, inactive=()):
+# More texts than a launch has blocks for each split of (kernel_table.cpp of CUDA), and drafts.
+CROWD = [Run(i, 37 * i % 900, 1) for i in range(90)] + [Run(90, 700, 9), Run(91, 0, 3)]
+
+
+def attend(target, rng_seed, cache, style, heads, runs, *, fused, norms, window=0, inactive=(),
+           alone=False):  # fmt: skip
     n_heads, n_kv_heads, head_dim, n_pairs = heads
     rng = np.random.default_rng(rng_seed)
     step = make_step(runs)
@@ -51,7 +56,12 @@ def attend(target, rng_seed, cache, style, heads, runs, *, fused, norms, window=
     params = pack_params(
         "attention", n_heads, n_kv_heads, head_dim, window, scale, 0.0, *tables
     )  # fmt: skip
-    run("attention", [query, *caches, out], params, step, on)
+    if not alone:
+        run("attention", [query, *caches, out], params, step, on)
+    for row in range(rows if alone else 0):
+        own, single = poisoned(out.shape), On(target, cache=cache, row_class="single")
+        run("attention", [query, *caches, own], params, step, single, first_row=row, n_rows=1)
+        out[row] = own[row]
     return [out, *caches]
 
 
@@ -87,3 +97,15 @@ def test_an_inactive_row_writes_no_cache(gpu_target):
     for result, wanted, what in zip(written[1:], expected[1:], ["keys", "values"], strict=True):
         assert_same_bits(result, wanted, what)
     assert_same_bits(written[0][[0, 2]], expected[0][[0, 2]])
+
+
+@pytest.mark.parametrize("heads", [(8, 8, 64, 32), (4, 2, 128, 64)])
+@pytest.mark.parametrize("window", [0, 300])
+def test_a_crowd_has_the_bits_of_each_row_alone(gpu_target, heads, window):
+    """One launch for as many rows as a device takes."""
+    runs = CROWD if gpu_target.device == "cuda" else CROWD[:16]
+    settings = {"norms": True, "window": window}
+    assert_is_its_sequence(gpu_target, 4, "f16", 1, heads, runs, **settings)
+    together = attend(gpu_target, 4, "f16", 1, heads, runs, fused=False, **settings)[0]
+    alone = attend(gpu_target, 4, "f16", 1, heads, runs, fused=False, alone=True, **settings)[0]
+    assert_same_bits(together, alone)

@@ -91,7 +91,8 @@ def multiply(library, format_name, weight, x, *, quads, plan=None, norm=None, se
     norm = None if norm is None else aligned(norm.astype(np.float32))
     out = np.full((rows, n), np.nan, np.float32)
     squares = np.full(rows, np.nan, np.float32)
-    workspace = aligned(np.full(k // 32 * 72 * 16 + 16 * 8 * 4, 0xFF, np.uint8))
+    n_places = max(16, 4 * quads)
+    workspace = aligned(np.full(k // 32 * 72 * n_places + n_places * 8 * 4, 0xFF, np.uint8))
     problem = Problem(
         FORMATS.index(format_name), quads, seed, rows, n, k, plan.n_stages, plan.chunk,
         plan.n_slots, plan.window, plan.n_multiprocessors, plan.n_parts,
@@ -168,6 +169,28 @@ def test_rows_have_the_same_bits_alone_and_together(library, rng, format_name):
     own, _ = multiply(library, format_name, weight, x[:1], quads=0, plan=Plan(3, 2, 2, 0, 2, 2))
     same, _ = multiply(library, format_name, weight, x[:2], quads=1)
     np.testing.assert_array_equal(own[0], same[0])
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize(
+    ("rows", "quads", "n", "k"),
+    [(17, 8, 70, 1280), (32, 8, 64, 256), (33, 16, 40, 768), (64, 16, 130, 2304)],
+)
+def test_rows_have_the_same_bits_in_tiles(library, rng, format_name, rows, quads, n, k):
+    """More than 16 rows, by another kernel: as each of them alone, in whichever order warps run."""
+    weight = ref.random_weight(format_name, n, k, rng)
+    x = rng.standard_normal((rows, k)).astype(np.float32)
+    x[:, ::7] *= 30
+    x[rows // 2] *= 1e20
+    norm = rng.standard_normal(k).astype(np.float32)
+    out, squares = multiply(library, format_name, weight, x, quads=quads, norm=norm, seed=rows)
+    for first in range(0, rows, 16):
+        some = slice(first, min(first + 16, rows))
+        expected_bits, sums = multiply(
+            library, format_name, weight, x[some], quads=4, plan=Plan(3, 1, 1, 1), norm=norm
+        )
+        np.testing.assert_array_equal(out[some], expected_bits)
+        np.testing.assert_array_equal(squares[some], sums)
 
 
 def test_sums_of_a_batch_stay_until_all_have_read_them(library, rng):

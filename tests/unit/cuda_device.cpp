@@ -166,6 +166,9 @@ void test_what_gpus_are_taken() {
             device->chip().workers == 132 && device->chip().memory_bytes == 1u << 30,
         "what the chip is");
   // Two transfers a clock over 640 bytes, for 50 ms.
+  check(device->chip().max_texts == 64 && device->chip().max_mixed_rows == 512 &&
+            device->chip().generated_rows_per_pass == 512,
+        "texts by memory, rows by multiprocessors");
   check(device->chip().chain_bytes == static_cast<uint64_t>(2.0 * 2.619e9 * 640 * 0.05),
         "a chain lasts 50 ms at most");
 }

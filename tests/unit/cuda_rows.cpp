@@ -1,4 +1,4 @@
-// Which launches multiply 1 to 16 rows on an NVIDIA GPU.
+// Which launches multiply generated rows on an NVIDIA GPU.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -79,17 +79,36 @@ void test_streamed_rows() {
                                     {4u, "round_rows_q1 streamed_matmul_q4_0_q1 "},
                                     {5u, "round_rows_q2 streamed_matmul_q4_0_q2 "},
                                     {9u, "round_rows_q4 streamed_matmul_q4_0_q4 "},
-                                    {100u, "round_rows_q4 streamed_matmul_q4_0_q4 "}})
+                                    {16u, "round_rows_q4 streamed_matmul_q4_0_q4 "},
+                                    {17u, "round_rows_q8 streamed_tile_matmul_q4_0_q8 "},
+                                    {64u, "round_rows_q8 streamed_tile_matmul_q4_0_q8 "},
+                                    {65u, "round_rows_q16 streamed_tile_matmul_q4_0_q16 "},
+                                    {512u, "round_rows_q16 streamed_tile_matmul_q4_0_q16 "},
+                                    {513u, ""}})
     check(functions_of(streamed, rows) == names, functions_of(streamed, rows));
-  const Scope scope{reinterpret_cast<const std::byte*>(&params), 17, 1};
+  check(streamed.most_rows() == 512, "as many as there are texts");
+  const Scope scope{reinterpret_cast<const std::byte*>(&params), 130, 1};
   const auto grid = streamed.launches.back().grid(scope);
-  check(grid.threadgroups[0] == 132 && grid.threadgroups[1] == 2, "groups of 16 rows");
-  check(streamed.launches[streamed.launches.size() - 2].grid(scope).threadgroups[0] == 32,
+  check(grid.threadgroups[0] == 3 && grid.threadgroups[1] == 64 && grid.threads[0] == 640,
+        "groups of 64 rows, tiles of 64 weight rows");
+  check(grid.threadgroup_bytes[0] == 256 + 64 * 68 * 4 + 4 * (8 * 72 * 64 + 64 * 144) &&
+            grid.threadgroup_bytes[0] + kConstantBytes <= kBlockBytes,
+        "memory of a tile");
+  check(streamed.launches[streamed.launches.size() - 2].grid(scope).threadgroups[0] == 3 * 64,
         "rows of whole groups are rounded");
-  // 72 bytes for 32 numbers of 16 rows, and eight sums of squares of each.
-  check(streamed.workspace_bytes(reinterpret_cast<const std::byte*>(&params), 17) ==
-            2 * (1024 / 32 * 72 * 16 + 16 * 8 * 4),
+  // 72 bytes for 32 numbers of 64 rows, and eight sums of squares of each.
+  check(streamed.workspace_bytes(reinterpret_cast<const std::byte*>(&params), 65) ==
+            2 * (1024 / 32 * 72 * 64 + 64 * 8 * 4),
         "room for two groups");
+  // A wide weight has tiles for all multiprocessors from 33 rows on.
+  const MatmulParams wide{32000, 1024, {}};
+  const Kernel large = kernel_for(Operation::matmul, {Format::q8_0}, wide);
+  check(contains(functions_of(large, 32), "q8_0_q8 ") && contains(functions_of(large, 33), "_q16 "),
+        functions_of(large, 33));
+  const Kernel without = kernel_for(Operation::matmul, {Format::q5_0}, params);
+  check(functions_of(without, 100) == "round_rows_q4 streamed_matmul_q5_0_q4 ",
+        functions_of(without, 100));
+  check(without.launches.back().grid(scope).threadgroups[1] == 9, "groups of 16 rows");
   const Kernel plain = kernel_for(Operation::matmul, {Format::q4_0}, params, false);
   check(functions_of(plain, 16) == "stage_rows_q4_0 rows_matvec_q4_0 ", functions_of(plain, 16));
   for (const auto& [format, k] :
@@ -196,9 +215,25 @@ void test_a_group_that_is_streamed_in_part() {
             "rows_matvec_group_q2_k ",
         functions_of(kernel, 3));
   const auto* params = reinterpret_cast<const std::byte*>(&group);
-  check(kernel.workspace_bytes(params, 2) == 2048 / 32 * 72 * 16 + 16 * 8 * 4,
-        "of 16 rounded rows");
+  check(kernel.workspace_bytes(params, 2) == 2048 / 32 * 72 * 64 + 64 * 8 * 4,
+        "of 64 rounded rows");
   check(kernel.workspace_bytes(params, 64) == 64ull * 2048 / 32 * 36 * 4, "of 64 staged rows");
+}
+
+// Parts of a group read the same rounded rows: tiles serve all of them or none.
+void test_formats_of_a_group() {
+  const NormMatmulGroupParams group{4096, {4096, 1024, 1024}, 1e-6f, {}};
+  const auto functions = [&](Format last, uint32_t rows) {
+    return functions_of(
+        kernel_for(Operation::norm_matmul_group, {Format::q4_k, Format::q4_k, last}, group), rows);
+  };
+  check(functions(Format::q6_k, 40) ==
+            "round_rows_of_group_q16 streamed_tile_matmul_group_q4_k_q16 "
+            "streamed_tile_matmul_group_q6_k_q16 ",
+        functions(Format::q6_k, 40));
+  check(functions(Format::q5_k, 40) ==
+            "round_rows_of_group_q4 streamed_matmul_group_q4_k_q4 streamed_matmul_group_q5_k_q4 ",
+        functions(Format::q5_k, 40));
 }
 
 // Members of one group streamed, staged, and in two formats: each is multiplied once, whatever rows there are.
@@ -206,7 +241,7 @@ void test_members_are_multiplied_once() {
   const NormMatmulGroupParams group{4096, {4096, 1024, 4096}, 1e-6f, {}};
   for (const bool are_streamed : {false, true})
     for (const Format last : {Format::q4_k, Format::q6_k, Format::q2_k})
-      for (uint32_t rows = 1; rows <= 33; ++rows) {
+      for (uint32_t rows = 1; rows <= 100; ++rows) {
         const Kernel kernel = kernel_for(Operation::norm_matmul_group,
                                          {Format::q4_k, Format::q4_k, last}, group, are_streamed);
         uint32_t members = 0, sum = 0;
@@ -242,6 +277,7 @@ int main() {
   test_staged_rows();
   test_groups();
   test_a_group_that_is_streamed_in_part();
+  test_formats_of_a_group();
   test_members_are_multiplied_once();
   return summary();
 }

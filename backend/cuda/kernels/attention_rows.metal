@@ -329,6 +329,25 @@ inline void attend(RowsMemory<Cache> memory, AttentionShape shape, Visible seen,
               thread_index);
 }
 
+// A block's splits: `first`, whose copies are under way, and every `step`th behind it.
+template <class Cache, uint kQueries>
+inline void attend_splits(RowsMemory<Cache> memory, AttentionShape shape, Visible seen, uint first,
+                          uint step, uint sequence, HeadChunk chunk, uint first_fresh,
+                          device const Cache* key_cache, device const Cache* value_cache,
+                          device const uint* pages, uint local_row, uint row, uint place,
+                          device float* workspace, device float* out, uint thread_index) {
+  for (uint split = first; split < kSplits; split += step) {
+    if (units_before(seen, split) >= seen.n_units) continue;
+    if (split != first) {
+      threadgroup_barrier(mem_flags::mem_threadgroup);  // all have read the parts
+      begin_copies(memory, shape, seen, split, sequence, chunk.kv_head, first_fresh, key_cache,
+                   value_cache, pages, thread_index);
+    }
+    attend<Cache, kQueries>(memory, shape, seen, split, sequence, chunk, first_fresh, key_cache,
+                            value_cache, pages, local_row, row, place, workspace, out, thread_index);
+  }
+}
+
 // A row that sees nothing.
 inline void write_zeros(device float* out, HeadChunk chunk, uint n_heads, uint head_dim, uint row,
                         uint thread_index) {
@@ -336,7 +355,7 @@ inline void write_zeros(device float* out, HeadChunk chunk, uint n_heads, uint h
   for (uint i = thread_index; i < chunk.n_queries * head_dim; i += kBlockThreads) to[i] = 0.0f;
 }
 
-// Grid: (splits, kv heads * chunks of query heads, rows).
+// Grid: (blocks that share the splits of a row, kv heads * chunks of query heads, rows).
 template <class Cache, uint kQueries>
 [[kernel]] void attention_rows(
     device const float* query [[buffer(0)]], device const Cache* key_cache [[buffer(1)]],
@@ -353,17 +372,19 @@ template <class Cache, uint kQueries>
   const uint head_dim = params.head_dim;
   if (seen.n_units == 0 && group.x == 0)
     write_zeros(out, chunk, params.n_heads, head_dim, row, thread_index);
-  if (units_before(seen, group.x) >= seen.n_units) return;
+  uint split = group.x;
+  while (split < kSplits && units_before(seen, split) >= seen.n_units) split += groups.x;
+  if (split >= kSplits) return;
   const RowsMemory<Cache> memory = memory_of<Cache, kQueries>(shared, head_dim, 0);
   const AttentionShape shape = shape_of(params);
-  begin_copies(memory, shape, seen, group.x, own.sequence, chunk.kv_head, kNone, key_cache,
+  begin_copies(memory, shape, seen, split, own.sequence, chunk.kv_head, kNone, key_cache,
                value_cache, pages, thread_index);
   device const float* heads = query + (ulong(row) * params.n_heads + chunk.first_head) * head_dim;
   for (uint i = thread_index; i < kQueries * head_dim; i += kBlockThreads)
     memory.queries[i] = i < chunk.n_queries * head_dim ? heads[i] : 0.0f;
-  attend<Cache, kQueries>(memory, shape, seen, group.x, own.sequence, chunk, kNone, key_cache,
-                          value_cache, pages, group.z, row, group.z * groups.y + group.y, workspace,
-                          out, thread_index);
+  attend_splits<Cache, kQueries>(memory, shape, seen, split, groups.x, own.sequence, chunk, kNone,
+                                 key_cache, value_cache, pages, group.z, row,
+                                 group.z * groups.y + group.y, workspace, out, thread_index);
 }
 
 // Copies of a span's own values to shared memory begin.
@@ -448,7 +469,9 @@ template <class Cache, uint kQueries>
   const uint per_kv_head = params.n_heads / params.n_kv_heads;
   const bool writes = group.x == 0 && chunk.first_head == chunk.kv_head * per_kv_head &&
                       (own.flags & kRowActive) != 0;
-  const bool attends = units_before(seen, group.x) < seen.n_units;
+  uint split = group.x;
+  while (split < kSplits && units_before(seen, split) >= seen.n_units) split += groups.x;
+  const bool attends = split < kSplits;
   const uint head_dim = params.head_dim;
   if (seen.n_units == 0 && group.x == 0) {
     inputs_ready();  // `out` may still be read
@@ -464,7 +487,7 @@ template <class Cache, uint kQueries>
   const AttentionShape shape = shape_of(params);
   // Rows, pages, and keys and values before the span's are older than the launch before this one.
   if (attends)
-    begin_copies<Cache>(memory, shape, seen, group.x, own.sequence, chunk.kv_head, first_fresh,
+    begin_copies<Cache>(memory, shape, seen, split, own.sequence, chunk.kv_head, first_fresh,
                         key_cache, value_cache, pages, thread_index);
   inputs_ready();
   copy_values(memory.fresh_values,
@@ -504,9 +527,9 @@ template <class Cache, uint kQueries>
     }
   }
   if (!attends) return;
-  attend<Cache, kQueries>(memory, shape, seen, group.x, own.sequence, chunk, first_fresh, key_cache,
-                          value_cache, pages, group.z, row, group.z * groups.y + group.y, workspace,
-                          out, thread_index);
+  attend_splits<Cache, kQueries>(memory, shape, seen, split, groups.x, own.sequence, chunk,
+                                 first_fresh, key_cache, value_cache, pages, group.z, row,
+                                 group.z * groups.y + group.y, workspace, out, thread_index);
 }
 
 #define AKUNU_ROWS(name, Cache, queries)                                                   \

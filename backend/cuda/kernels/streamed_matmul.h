@@ -1,5 +1,5 @@
 // The kernels of streamed_rows.h: matmul, matmul_add, matmul_group, norm_matmul_group and norm_gated_matmul of 1 to 16 rows,
-// and the launches that round the input of several.
+// and the launches that round the input of several. Those of streamed_tile.h for more rows are in streamed_tile_matmul.h.
 //
 // Grid: multiprocessors; groups of 16 input rows; blocks that share a multiprocessor. kQuads: 0 for one row, else so many times
 // four rows.
@@ -11,25 +11,30 @@
 // generate.py replaces this by warpgroup.h, streamed_weights.h and streamed_rows.h, whose function calls inputs_ready itself,
 // after the first copies of weights. Weights and the workspace have to be aligned to 16 bytes.
 inline void stream_tiles() { inputs_ready(); }
+// Likewise, of streamed_tile.h.
+inline void stream_tile() { inputs_ready(); }
 
 // How shared memory is divided (StreamPlan).
 constant uint kStreamPlan [[function_constant(6)]];
 // Which weights a launch of norm_gated_matmul multiplies: 0 gate and up; where their formats differ, 1 gate or 2 up.
 constant uint kPart [[function_constant(4)]];
 
+// Input rows of a group: those that a launch's kernel has room for, or 16.
 constant constexpr uint kStreamGroup = 16;
+template <uint kQuads>
+constant constexpr uint kGroupRows = kQuads > 4 ? 4 * kQuads : kStreamGroup;
 
 template <uint kQuads>
 inline StreamInput stream_input(device const float* input, device const float* norm, bool normalise,
                                 device uchar* workspace, constant PassRange& pass, uint group,
                                 uint k) {
   StreamInput from;
-  from.input = input + ulong(pass.first_row + kStreamGroup * group) * k;
+  from.input = input + ulong(pass.first_row + kGroupRows<kQuads> * group) * k;
   from.norm = norm;
   from.normalise = normalise;
   from.group = workspace;
   if (kQuads != 0) from.group = workspace + group * rounded_group_bytes<kQuads>(k);
-  from.n_rows = min(kStreamGroup, pass.n_rows - kStreamGroup * group);
+  from.n_rows = min(kGroupRows<kQuads>, pass.n_rows - kGroupRows<kQuads> * group);
   return from;
 }
 
@@ -50,7 +55,7 @@ inline void round_stream_row(device const float* input, device const float* norm
                              constant PassRange& pass, device uchar* workspace, uint k, uint block,
                              uint thread_index) {
   const uint group = block / (4 * kQuads), row = block % (4 * kQuads);
-  const uint index = kStreamGroup * group + row;
+  const uint index = kGroupRows<kQuads> * group + row;
   round_row_of_several<kQuads>(input + ulong(pass.first_row + index) * k, norm, normalise, k,
                                workspace + group * rounded_group_bytes<kQuads>(k), row,
                                index < pass.n_rows, thread_index);

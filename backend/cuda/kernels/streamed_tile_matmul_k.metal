@@ -1,0 +1,5 @@
+// The kernels of streamed_tile_matmul.h for formats with blocks of 256.
+#include "cuda/kernels/streamed_tile_matmul.h"
+
+AKUNU_STREAMED_TILES(q4_k, Q4_KStreamed)
+AKUNU_STREAMED_TILES(q6_k, Q6_KStreamed)
