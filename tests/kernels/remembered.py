@@ -14,14 +14,16 @@ from typing import Any
 
 import numpy as np
 
-KEPT = 16
-KEPT_BYTES = 2**24  # of one result
+KEPT = 256
+KEPT_BYTES = 2**27  # of all of them together
 
 
 def key_of(value: Any) -> Any:
     """Equal for arguments with the same bits."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, hash(value.tobytes())
+    if isinstance(value, np.void):  # a record
+        return value.tobytes()
     if isinstance(value, np.random.Generator):
         return str(value.bit_generator.state)
     if is_dataclass(value):
@@ -41,7 +43,7 @@ def arrays_of(value: Any) -> list[np.ndarray]:
 
 def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
     """Results are shallow copies of read-only arrays. A generator continues as if it had drawn."""
-    kept: OrderedDict[Any, tuple[Any, list[Any]]] = OrderedDict()
+    kept: OrderedDict[Any, tuple[Any, list[Any], int]] = OrderedDict()
 
     @wraps(function)
     def remembering(*given: Any, **named: Any) -> Any:
@@ -49,16 +51,16 @@ def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
         generators = [each for each in given if isinstance(each, np.random.Generator)]
         if key not in kept:
             result = function(*given, **named)
-            arrays = arrays_of(result)
-            if sum(array.nbytes for array in arrays) > KEPT_BYTES:
-                return result
-            for array in arrays:
+            for array in arrays_of(result):
                 array.flags.writeable = False
-            kept[key] = result, [each.bit_generator.state for each in generators]
-            if len(kept) > KEPT:
+            n_bytes = sum(array.nbytes for array in arrays_of(result))
+            kept[key] = result, [each.bit_generator.state for each in generators], n_bytes
+            while len(kept) > 1 and (
+                len(kept) > KEPT or sum(n for _, _, n in kept.values()) > KEPT_BYTES
+            ):
                 kept.popitem(last=False)
         kept.move_to_end(key)
-        result, states = kept[key]
+        result, states, _ = kept[key]
         for generator, state in zip(generators, states, strict=True):
             generator.bit_generator.state = state
         return copy.copy(result)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from reference import UNIT
+from remembered import remembered
 
 Array = np.ndarray
 MASS_ERROR = 1e-6  # relative: e^z to 2 ulp and a subtraction of numbers up to 20, sums in double
@@ -198,6 +199,8 @@ def min_p(z: Array, record: np.void, slack: float) -> Array:
 
 
 def xtc(z: Array, record: np.void, slack: float, draw: int) -> Array:
+    if record["xtc_probability"] == 0:
+        return z
     counter = np.array([[0, draw, record["choice"], 1]], np.uint32)
     word = philox4x32_10(counter, (int(record["seed_low"]), int(record["seed_high"])))[0, 0]
     if (int(word) >> 8) * 2.0**-24 >= record["xtc_probability"]:
@@ -252,6 +255,7 @@ class Pick:
     certain: bool  # no decision was closer than float32 can tell
 
 
+@remembered
 def pick(logits: Array, record: np.void, draw: int, **text: Any) -> Pick:
     """Steps 5 and 6 for logits that biases and masks have changed already. `text`: log, position
     and breakers, as for `candidates_of`."""

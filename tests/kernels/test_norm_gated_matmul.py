@@ -45,8 +45,7 @@ def test_agrees_with_float64(gpu_target, rng, formats, activation, rows):
     assert_within(feed(gpu_target, x, gate, up, norm, activation), values, bound)
 
 
-@pytest.mark.parametrize("formats", [("q5_k", "q5_k"), ("q4_0", "q4_0"), ("q4_k", "q6_k")])
-@pytest.mark.parametrize("rows", [16, 50, 150])
+@table(formats=[("q5_k", "q5_k"), ("q4_0", "q4_0"), ("q4_k", "q6_k")], rows=[16, 50, 150])
 def test_rows_have_the_same_bits_alone_and_together(gpu_target, rng, formats, rows):
     x = rng.standard_normal((rows, 512)).astype(np.float32)
     norm = rng.uniform(0.5, 1.5, 512).astype(np.float32)

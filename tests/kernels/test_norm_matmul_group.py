@@ -72,8 +72,7 @@ def test_zeros_give_zeros(gpu_target, rng):
     assert (out[0] == 0).all()
 
 
-@pytest.mark.parametrize("formats", [("q4_k", "q8_0"), ("q4_0", "q4_0"), ("q4_k", "q5_k")])
-@pytest.mark.parametrize("rows", [16, 50, 150])
+@table(formats=[("q4_k", "q8_0"), ("q4_0", "q4_0"), ("q4_k", "q5_k")], rows=[16, 50, 150])
 def test_rows_have_the_same_bits_alone_and_together(gpu_target, rng, formats, rows):
     x = rng.standard_normal((rows, 512)).astype(np.float32)
     norm = rng.uniform(0.5, 1.5, 512).astype(np.float32)

@@ -99,8 +99,7 @@ def test_an_inactive_row_writes_no_cache(gpu_target):
     assert_same_bits(written[0][[0, 2]], expected[0][[0, 2]])
 
 
-@pytest.mark.parametrize("heads", [(8, 8, 64, 32), (4, 2, 128, 64)])
-@pytest.mark.parametrize("window", [0, 300])
+@table(heads=[(8, 8, 64, 32), (4, 2, 128, 64)], window=[0, 300])
 def test_a_crowd_has_the_bits_of_each_row_alone(gpu_target, heads, window):
     """One launch for as many rows as a device takes."""
     runs = CROWD if gpu_target.device == "cuda" else CROWD[:16]
