@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+
+# NumPy reads this when it is loaded. Its threads spin while they wait, next to other processes of
+# the same run: small products took ten times as long.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings
