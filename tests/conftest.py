@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter
+
+# NumPy reads this when it is loaded. Its threads spin while they wait, next to other processes of
+# the same run: small products took ten times as long.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# A person's Ctrl-C is not ignored, as it is in what a script has put into the background; programs
+# inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import pytest
 from hypothesis import settings
-
-# Before NumPy is there: each processor has a process of tests, and references are small matrices.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from akunu import _core
 from arithmetic import available_levels, is_one_arithmetic

@@ -27,11 +27,12 @@ from akunu.cli.main import main
 CHECKOUT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "akunu"]
 # What a person has: without the variables that a build machine may set (PYTHONUNBUFFERED, ...).
-# Without the size of somebody else's terminal (pytest-xdist sets COLUMNS).
+# Without the size of somebody else's terminal (pytest-xdist sets COLUMNS), without what conftest.py
+# sets.
 ENVIRONMENT = {
     name: value
     for name, value in os.environ.items()
-    if not name.startswith("PYTHON") and name not in ("COLUMNS", "LINES")
+    if not name.startswith("PYTHON") and name not in ("COLUMNS", "LINES", "OPENBLAS_NUM_THREADS")
 }
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,11 +12,6 @@ import pytest
 from cli_support import COMMAND, ENVIRONMENT, Terminal, in_this_process
 
 import akunu
-
-# Nor is a person's Ctrl-C ignored, as it is in what a script has put into the background; programs
-# inherit that.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -340,14 +341,21 @@ def test_ctrl_c_at_a_terminal_ends_a_chat_that_is_still_fetching(
         env={**os.environ, "TERM": "xterm"},
     )
     os.close(slave)
+
+    def read() -> str:
+        assert select.select([master], [], [], 60)[0], f"nothing behind {shown!r}"
+        return os.read(master, 1000).decode()
+
     shown = ""
-    while "[####" not in shown:
-        shown += os.read(master, 1000).decode()
-    os.write(master, b"\x03")
-    with suppress(OSError):  # what Linux says when the other side has closed
-        while True:
-            shown += os.read(master, 1000).decode()
-    held.go_on.set()
+    try:
+        while "[####" not in shown:
+            shown += read()
+        os.write(master, b"\x03")
+        with suppress(OSError):  # what Linux says when the other side has closed
+            while True:
+                shown += read()
+    finally:
+        held.go_on.set()
     assert process.wait(60) == 130
     os.close(master)
     assert "Traceback" not in shown

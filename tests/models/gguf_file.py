@@ -167,21 +167,25 @@ def write(
     divisors = spec.rope_divisors()
     if divisors is not None:
         writer.add_tensor("rope_freqs.weight", divisors.astype(np.float32))
+    read: Weights = {}
     for name, data in weights.items():
-        stored = data
+        n_heads = 0
         if spec.architecture == "llama" and ".q_proj." in name:
-            stored = interleave(data, spec.n_heads)
+            n_heads = spec.n_heads
         elif spec.architecture == "llama" and ".k_proj." in name:
-            stored = interleave(data, spec.n_kv_heads)
-        kind = _kind(formats[name])
+            n_heads = spec.n_kv_heads
+        rows = interleave(data, n_heads) if n_heads else data
+        stored, kind = stored_bytes(rows, formats[name]), _kind(formats[name])
         file_name = gguf_name(name, post_norms=spec.post_norms)
-        writer.add_tensor(file_name, stored_bytes(stored, formats[name]), raw_dtype=kind)
+        writer.add_tensor(file_name, stored, raw_dtype=kind)
+        values = dequantize(stored, kind).astype(np.float32).reshape(data.shape)
+        read[name] = deinterleave(values, n_heads) if n_heads else values
 
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return {name: rounded(data, formats[name]) for name, data in weights.items()}
+    return read
 
 
 def _write_numbers(writer: gguf.GGUFWriter, spec: ModelSpec, weight_format: str) -> None:

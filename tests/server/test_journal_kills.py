@@ -126,7 +126,7 @@ def _clients(address: str, askings: list[Asking], is_over: threading.Event) -> I
         each.join()
 
 
-@pytest.mark.parametrize("n_kills", [8, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_kills", [4, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_killed_server_changes_no_byte(n_kills: int, tmp_path: Path) -> None:
     folder, askings, is_over = tmp_path / "journal", list[Asking](), threading.Event()
     server = KilledServer(folder)
