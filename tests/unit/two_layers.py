@@ -3,7 +3,7 @@
     python tests/unit/two_layers.py MODEL.gguf
 
 Random weights: drivers know nothing of what a model says. As many positions as the packaged model
-has, and tokens for what `make_tokens` draws (tests/unit/engine.h).
+has, and more tokens than drivers name.
 """
 
 from __future__ import annotations
@@ -17,5 +17,5 @@ sys.path.append(str(Path(__file__).parents[2]))  # tools
 from random_models import build
 
 if __name__ == "__main__":
-    size = {"n_layers": 2, "vocab_size": 1024, "context_length": 1024}
+    size = {"n_layers": 2, "vocab_size": 1536, "context_length": 1024}
     build("qwen3-32", Path(sys.argv[1]), seed=1, weight_format="q8_0", **size)
