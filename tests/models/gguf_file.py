@@ -134,13 +134,6 @@ def stored_bytes(data: NDArray[np.float32], number_format: str) -> NDArray[Any]:
     return quantize(data, _kind(number_format))
 
 
-def rounded(data: NDArray[np.float32], number_format: str) -> NDArray[np.float32]:
-    """The float32 values of `data` after a trip through a format."""
-    stored = stored_bytes(data, number_format)
-    values: NDArray[np.float32] = dequantize(stored, _kind(number_format)).astype(np.float32)
-    return values.reshape(data.shape)
-
-
 def write(
     path: Path,
     spec: ModelSpec,
