@@ -21,6 +21,9 @@ from hypothesis import settings
 from akunu import _core
 from arithmetic import available_levels, is_one_arithmetic
 
+# Assertions of tests/kernels/harness.py and reference.py say what they compared.
+pytest.register_assert_rewrite("harness", "reference")
+
 # Examples of tests that draw them: every change draws some, `--hypothesis-profile=nightly` many.
 settings.register_profile("change", deadline=None, max_examples=50)
 settings.register_profile("nightly", deadline=None, max_examples=1000)

@@ -40,6 +40,7 @@ SHAPES = [
     pytest.param(AttentionShape(4, 2, 64, soft_cap=2.0), id="gqa-2:1-64-cap"),
     pytest.param(AttentionShape(40, 1, 128), id="gqa-40:1-128"),
     pytest.param(AttentionShape(4, 1, 256), id="gqa-4:1-256"),
+    pytest.param(AttentionShape(2, 1, 512), id="gqa-2:1-512"),
 ]
 
 

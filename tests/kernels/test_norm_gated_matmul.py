@@ -7,6 +7,7 @@ import reference as ref
 from harness import On, assert_same_bits, assert_within, pack_params, plain_step, poisoned, run
 from tables import table
 from test_norm_matmul_group import EPSILON, expected
+from test_planes import ALL_BITS, SCALES, mlx_weight
 
 # The largest slope of silu is 1.0998, of gelu_tanh 1.1290.
 LARGEST_SLOPE = 9 / 8 + 1 / 128
@@ -31,10 +32,25 @@ def feed(target, x, gate, up, norm, activation):
     functions=("formats", "rows"),
 )
 def test_agrees_with_float64(gpu_target, rng, formats, activation, rows):
-    n, k = 45, 512
+    check(
+        gpu_target,
+        rng,
+        [ref.random_weight(name, 45, 512, rng) for name in formats],
+        activation,
+        rows,
+    )
+
+
+@table(bits=ALL_BITS, scale=SCALES, rows=[1, 6], functions=("bits", "scale", "rows"))
+def test_mlx_s_formats_agree_with_float64(gpu_target, rng, bits, scale, rows):
+    check(gpu_target, rng, [mlx_weight(bits, 45, 512, rng, 64, scale) for _ in range(2)], 0, rows)
+
+
+def check(gpu_target, rng, weights, activation, rows):
+    gate, up = weights
+    k = gate.values.shape[1]
     x = rng.standard_normal((rows, k)).astype(np.float32)
     norm = rng.uniform(0.5, 1.5, k).astype(np.float32)
-    gate, up = (ref.random_weight(name, n, k, rng) for name in formats)
     (gates, gate_bound), (ups, up_bound) = (
         expected(x, w, None, norm, gpu_target.device) for w in (gate, up)
     )

@@ -12,6 +12,7 @@ import zlib
 import numpy as np
 import pytest
 import reference as ref
+from expert_cases import make_routes
 from harness import (
     On,
     Run,
@@ -269,6 +270,44 @@ def test_each_weight_of_a_group_has_planes_of_its_own(target, rng, formats, rows
     )
     for weight, bias, out in zip(weights, added, outs, strict=True):
         assert_same_bits(out, multiply(target, weight, x) + bias)
+
+
+@table(bits=ALL_BITS, scale=SCALES, rows=[1, 6, 20], functions=("bits", "scale", "rows"))
+def test_a_group_in_each_format_is_its_matmuls(target, rng, bits, scale, rows):
+    weights = [mlx_weight(bits, n, 128, rng, GROUP, scale) for n in (40, 24)]
+    x = rows_of(target, rng, rows, 128)
+    outs = [poisoned((rows, len(weight.values))) for weight in weights]
+    operands = [x.data, *weights, None, None, None, None, *outs]
+    params = pack_params("matmul_group", 128, 40, 24, 0)
+    run("matmul_group", operands, params, plain_step(rows), On(target, 2, x.kind))
+    for weight, out in zip(weights, outs, strict=True):
+        assert_same_bits(out, multiply(target, weight, x))
+
+
+@table(bits=ALL_BITS, scale=SCALES, rows=[1, 6, 50], functions=("bits", "scale", "rows"))
+def test_experts_in_each_format_agree_with_float64(target, rng, bits, scale, rows):
+    n_experts, n, k = 3, 40, 128
+    weight = mlx_weight(bits, n_experts * n, k, rng, GROUP, scale)
+    check_experts(target, rng, weight, n_experts, rows)
+
+
+@table(rows=[1, 6, 50], functions=("rows",))
+def test_experts_in_mxfp4_agree_with_float64(target, rng, rows):
+    weight = mxfp4_weight(3 * 40, 128, rng, rng.integers(118, 126, (3 * 40, 4), np.uint8))
+    check_experts(target, rng, weight, 3, rows)
+
+
+def check_experts(target, rng, weight, n_experts, rows):
+    n, k = len(weight.values) // n_experts, weight.values.shape[1]
+    x = rows_of(target, rng, rows, k)
+    routes = make_routes(rng, rows, n_experts, 1, "even")
+    out = poisoned((rows, n))
+    params = pack_params("expert_matmul", n, k, n_experts, 1, 1)
+    operands = [x.data, weight, routes, None, out]
+    run("expert_matmul", operands, params, plain_step(rows), On(target, 2, x.kind))
+    own = routes["expert"] * n + np.arange(n)
+    expected, bound = (np.take_along_axis(each, own, 1) for each in ref.matmul(weight, x))
+    assert_within(out, expected, bound)
 
 
 def test_matmul_add_adds_to_what_is_there(target, rng):
