@@ -15,7 +15,7 @@ namespace akunu::cuda {
 namespace {
 
 // kernels/roofline.metal
-constexpr uint32_t kThreads = 256, kBlocksPerMultiprocessor = 8;
+constexpr uint32_t kBlockThreads = 256, kBlocksPerMultiprocessor = 8;
 constexpr uint32_t kReadsTogether = 8, kOneRead = 16, kProducts = 8;
 constexpr double kFloatOperations = 2 * kProducts;                      // of a thread, once
 constexpr double kTileOperations = 2.0 * 16 * 8 * 16 * kProducts / 32;  // likewise
@@ -23,7 +23,7 @@ constexpr double kTileOperations = 2.0 * 16 * 8 * 16 * kProducts / 32;  // likew
 constexpr uint64_t kReadBytes = uint64_t{1} << 30;  // beyond every cache: the largest has 126 MB
 constexpr uint32_t kRuns = 8;
 constexpr double kLeastSeconds = 0.005;
-constexpr std::chrono::seconds kLongest(60);
+constexpr std::chrono::seconds kLongestRead(60);
 
 class Probes {
  public:
@@ -32,7 +32,7 @@ class Probes {
         modules_(opened.modules),
         current_(opened.gpu),
         memory_(opened.gpu),
-        watch_(opened.gpu, kLongest),
+        watch_(opened.gpu, kLongestRead),
         block_(memory_, kReadBytes, "a measurement"),
         n_blocks_(kBlocksPerMultiprocessor *
                   static_cast<uint32_t>(gpu_.attribute(Attribute::multiprocessors))) {}
@@ -51,7 +51,7 @@ class Probes {
   }
 
  private:
-  uint32_t n_threads() const { return n_blocks_ * kThreads; }
+  uint32_t n_threads() const { return n_blocks_ * kBlockThreads; }
 
   double time(const std::string& probe, uint32_t number) {
     Arguments arguments;
@@ -62,7 +62,7 @@ class Probes {
     arguments.slots[0] = arguments.slots[1] = block_.at();
     void* parameters[] = {&arguments};
     const LaunchConfig config{
-        .grid = {n_blocks_, 1, 1}, .block = {kThreads, 1, 1}, .stream = gpu_.steps()};
+        .grid = {n_blocks_, 1, 1}, .block = {kBlockThreads, 1, 1}, .stream = gpu_.steps()};
     const Function function = modules_.get(probe);
     return watch_.time([&] {
       gpu_.driver().check(gpu_.driver().launch(&config, function, parameters, nullptr),

@@ -13,8 +13,8 @@
 namespace akunu {
 namespace {
 
-constexpr double kNew = 0.25;      // weight of a new measurement of time
-constexpr double kNewHeld = 0.02;  // weight of one more token that held, or did not
+constexpr double kHeadNew = 0.25;      // weight of a new measurement of time
+constexpr double kHeadNewHeld = 0.02;  // weight of one more token that held, or did not
 
 }  // namespace
 
@@ -31,8 +31,8 @@ double PredictionHead::run(std::span<Active> actives, Step& step) {
     for (const Planned& planned : planned_) take(planned, step, outcome.statuses);
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     if (is_generated)
-      seconds_ =
-          seconds_ == 0 ? seconds : seconds_ + kNew * (std::min(seconds, 4 * seconds_) - seconds_);
+      seconds_ = seconds_ == 0 ? seconds
+                               : seconds_ + kHeadNew * (std::min(seconds, 4 * seconds_) - seconds_);
   }
   return seconds;
 }
@@ -94,8 +94,8 @@ void PredictionHead::take(const Planned& planned, const Step& step,
 }
 
 void PredictionHead::checked(uint32_t n_drafted, uint32_t n_held) {
-  for (uint32_t i = 0; i < n_held; ++i) held_ += kNewHeld * (1 - held_);
-  if (n_held < n_drafted) held_ -= kNewHeld * held_;
+  for (uint32_t i = 0; i < n_held; ++i) held_ += kHeadNewHeld * (1 - held_);
+  if (n_held < n_drafted) held_ -= kHeadNewHeld * held_;
 }
 
 }  // namespace akunu

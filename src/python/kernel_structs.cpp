@@ -1,7 +1,10 @@
 #include "kernel_structs.h"
 
-#include <pybind11/gil_safe_call_once.h>
 #include <pybind11/numpy.h>
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
 
 #include "core/kernel_params.h"
 #include "core/rows.h"
@@ -11,106 +14,128 @@ namespace py = pybind11;
 namespace akunu::python {
 namespace {
 
-// pybind11 takes size, offset and type of each field from the struct, and leaves gaps where none is named.
-bool describe_structs() {
-  PYBIND11_NUMPY_DTYPE(Row, sequence, position, kv_length, draw, flags, head_row, span, adapter,
-                       last_position, second_segment, pool);
-  PYBIND11_NUMPY_DTYPE(Span, sequence, first_row, n_rows);
-  PYBIND11_NUMPY_DTYPE(Sampling, temperature, top_k, top_p, min_p, typical_p, top_n_sigma,
-                       xtc_probability, xtc_threshold, repetition_penalty, frequency_penalty,
-                       presence_penalty, penalty_window, penalize_prompt, dry_multiplier, dry_base,
-                       dry_allowed_length, dry_penalty_last_n, samplers_low, samplers_high,
-                       min_tokens, seed_low, seed_high);
-  PYBIND11_NUMPY_DTYPE(OptionList, first, n);
-  PYBIND11_NUMPY_DTYPE(TranscriptionRules, first_timestamp, end_of_text, last_initial, n_before,
-                       banned, banned_first);
-  PYBIND11_NUMPY_DTYPE(SequenceRecord, version, choice, sampling, n_stop_ids, biases, dry_breakers,
-                       n_prompt, n_logprobs, rules, stop_ids);
-  PYBIND11_NUMPY_DTYPE(TokenLogprobs, chosen, tokens, logprobs);
-  PYBIND11_NUMPY_DTYPE(EmbedParams, dim, vocab_size, log_stride, scale, n_rows);
-  PYBIND11_NUMPY_DTYPE(RopeAnglesParams, n_pairs, growth, growth_length, factor);
-  PYBIND11_NUMPY_DTYPE(NormParams, dim, epsilon);
-  PYBIND11_NUMPY_DTYPE(MatmulParams, n, k);
-  PYBIND11_NUMPY_DTYPE(BiasParams, n);
-  PYBIND11_NUMPY_DTYPE(AllReduceParams, n, rank, n_ranks);
-  PYBIND11_NUMPY_DTYPE(HeadNormParams, n_heads, head_dim, epsilon);
-  PYBIND11_NUMPY_DTYPE(RopeParams, n_heads, head_dim, n_pairs, style);
-  PYBIND11_NUMPY_DTYPE(KvWriteParams, n_kv_heads, head_dim, page_table_stride, page_table_base);
-  PYBIND11_NUMPY_DTYPE(AttentionParams, n_heads, n_kv_heads, head_dim, window, scale, soft_cap,
-                       page_table_stride, page_table_base);
-  PYBIND11_NUMPY_DTYPE(HadamardParams, n, width);
-  PYBIND11_NUMPY_DTYPE(AddParams, n, n_times);
-  PYBIND11_NUMPY_DTYPE(GatedActivationParams, n, activation, up_first, up_stride);
-  PYBIND11_NUMPY_DTYPE(GatherParams, dim);
-  PYBIND11_NUMPY_DTYPE(SoftCapParams, n, cap);
-  PYBIND11_NUMPY_DTYPE(ScaleParams, n, factor);
-  PYBIND11_NUMPY_DTYPE(SampleParams, vocab_size, log_stride);
-  PYBIND11_NUMPY_DTYPE(LogprobsParams, vocab_size, log_stride);
-  PYBIND11_NUMPY_DTYPE(AdvanceParams, log_stride);
-  PYBIND11_NUMPY_DTYPE(AddEmbeddingParams, dim, n_rows, index, offset);
-  PYBIND11_NUMPY_DTYPE(ActivateParams, n, activation, input_first, input_stride);
-  PYBIND11_NUMPY_DTYPE(SpanAttentionParams, n_heads, n_kv_heads, head_dim, window, scale, causal,
-                       alibi_first, alibi_second);
-  PYBIND11_NUMPY_DTYPE(PoolParams, dim);
-  PYBIND11_NUMPY_DTYPE(UnfoldParams, n_channels, width, stride, padding);
-  PYBIND11_NUMPY_DTYPE(CrossAttentionParams, n_heads, n_kv_heads, head_dim, n_positions, scale,
-                       page_table_stride, page_table_base);
-  PYBIND11_NUMPY_DTYPE(CrossWeightsParams, n_heads, n_kv_heads, head_dim, n_positions, scale, heads,
-                       first, n_out, page_table_stride, page_table_base);
-  PYBIND11_NUMPY_DTYPE(TranscriptionRulesParams, vocab_size, log_stride);
-  PYBIND11_NUMPY_DTYPE(MatchRmsParams, dim, out_first, out_stride, least);
-  PYBIND11_NUMPY_DTYPE(SparsifyParams, n, deviations);
-  PYBIND11_NUMPY_DTYPE(StreamsParams, dim, n_streams, active, epsilon);
-  PYBIND11_NUMPY_DTYPE(ShortConvolutionParams, dim, width, page_table_stride, page_table_base);
-  PYBIND11_NUMPY_DTYPE(CausalConvolutionParams, n, width, input_stride, input_first, n_kept,
-                       page_table_stride, page_table_base);
-  PYBIND11_NUMPY_DTYPE(SelectiveScanParams, n_heads, head_dim, state_dim, n_groups, time_stride,
-                       time_first, time_min, time_max, page_table_stride, page_table_base,
-                       time_factor);
-  PYBIND11_NUMPY_DTYPE(GatedDeltaRuleParams, n_key_heads, n_value_heads, key_dim, value_dim,
-                       is_tiled, page_table_stride, page_table_base, per_channel);
-  PYBIND11_NUMPY_DTYPE(SplitHeadsParams, n_heads, head_dim);
-  PYBIND11_NUMPY_DTYPE(JoinRowsParams, n_first, n_second, n_third);
-  PYBIND11_NUMPY_DTYPE(GatedNormParams, dim, group, gate_stride, gate_first, epsilon, gate_factor);
-  PYBIND11_NUMPY_DTYPE(LatentWriteParams, rank, n_pairs, style, epsilon, page_table_stride,
-                       page_table_base);
-  PYBIND11_NUMPY_DTYPE(LatentQueryParams, n_heads, n_plain, n_pairs, rank, style, head_rows,
-                       is_transposed);
-  PYBIND11_NUMPY_DTYPE(LatentAttentionParams, n_heads, n_kv_heads, head_dim, value_dim, scale,
-                       page_table_stride, page_table_base);
-  PYBIND11_NUMPY_DTYPE(LatentValueParams, n_heads, rank, value_dim, head_rows, first_row);
-  PYBIND11_NUMPY_DTYPE(AdapterParams, width, rank);
-  PYBIND11_NUMPY_DTYPE(AdapterPart, first, rank, scale);
-  PYBIND11_NUMPY_DTYPE(RouteParams, n_experts, n_chosen, scoring, normalised, scale, n_groups,
-                       n_groups_chosen, group_best);
-  PYBIND11_NUMPY_DTYPE(ExpertMatmulParams, n, k, n_experts, n_chosen, n_inputs);
-  PYBIND11_NUMPY_DTYPE(ExpertActivationParams, n, n_chosen, activation, limit, alpha);
-  PYBIND11_NUMPY_DTYPE(ExpertCombineParams, n, n_chosen);
-  PYBIND11_NUMPY_DTYPE(KvRotateParams, n_kv_heads, head_dim, first_dim, n_pairs, style,
-                       page_table_stride, page_table_base);
-  PYBIND11_NUMPY_DTYPE(ExpertRoute, expert, weight);
-  PYBIND11_NUMPY_DTYPE(MatmulGroupParams, k, n);
-  PYBIND11_NUMPY_DTYPE(RopeKvWriteParams, n_heads, n_kv_heads, head_dim, n_pairs, style,
-                       page_table_stride, page_table_base, epsilon);
-  PYBIND11_NUMPY_DTYPE(NormMatmulGroupParams, k, n, epsilon);
-  PYBIND11_NUMPY_DTYPE(NormGatedMatmulParams, k, n, activation, epsilon);
-  PYBIND11_NUMPY_DTYPE(RopeAttentionParams, n_heads, n_kv_heads, head_dim, n_pairs, style, window,
-                       scale, soft_cap, page_table_stride, page_table_base, epsilon);
-  PYBIND11_NUMPY_DTYPE(GatedMatmulParams, k, n, activation);
-  PYBIND11_NUMPY_DTYPE(MatmulRopeKvWriteParams, k, heads);
-  return true;
-}
+// A field of a struct. PYBIND11_NUMPY_DTYPE would make code of each; a table compiles in a tenth of the time.
+struct Field {
+  const char* name;
+  size_t offset;
+  py::object (*dtype)();
+};
 
-// At the first use and not when the module is imported, which would import NumPy.
-void describe_structs_once() {
-  PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<bool> described;
-  described.call_once_and_store_result(describe_structs);
-}
+template <class T>
+py::object dtype_of();
 
 template <class Struct>
+struct Layout;
+
+#define AKUNU_FIELD(Struct, field) \
+  Field { #field, offsetof(Struct, field), dtype_of<decltype(Struct::field)> }
+#define AKUNU_STRUCT(Struct, ...)                                                             \
+  template <>                                                                                 \
+  struct Layout<Struct> {                                                                     \
+    static constexpr Field kFields[] = {PYBIND11_MAP_LIST(AKUNU_FIELD, Struct, __VA_ARGS__)}; \
+  }
+
+AKUNU_STRUCT(Row, sequence, position, kv_length, draw, flags, head_row, span, adapter,
+             last_position, second_segment, pool);
+AKUNU_STRUCT(Span, sequence, first_row, n_rows);
+AKUNU_STRUCT(Sampling, temperature, top_k, top_p, min_p, typical_p, top_n_sigma, xtc_probability,
+             xtc_threshold, repetition_penalty, frequency_penalty, presence_penalty, penalty_window,
+             penalize_prompt, dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last_n,
+             samplers_low, samplers_high, min_tokens, seed_low, seed_high);
+AKUNU_STRUCT(OptionList, first, n);
+AKUNU_STRUCT(TranscriptionRules, first_timestamp, end_of_text, last_initial, n_before, banned,
+             banned_first);
+AKUNU_STRUCT(SequenceRecord, version, choice, sampling, n_stop_ids, biases, dry_breakers, n_prompt,
+             n_logprobs, rules, stop_ids);
+AKUNU_STRUCT(TokenLogprobs, chosen, tokens, logprobs);
+AKUNU_STRUCT(EmbedParams, dim, vocab_size, log_stride, scale, n_rows);
+AKUNU_STRUCT(RopeAnglesParams, n_pairs, growth, growth_length, factor);
+AKUNU_STRUCT(NormParams, dim, epsilon);
+AKUNU_STRUCT(MatmulParams, n, k);
+AKUNU_STRUCT(BiasParams, n);
+AKUNU_STRUCT(AllReduceParams, n, rank, n_ranks);
+AKUNU_STRUCT(HeadNormParams, n_heads, head_dim, epsilon);
+AKUNU_STRUCT(RopeParams, n_heads, head_dim, n_pairs, style);
+AKUNU_STRUCT(KvWriteParams, n_kv_heads, head_dim, page_table_stride, page_table_base);
+AKUNU_STRUCT(AttentionParams, n_heads, n_kv_heads, head_dim, window, scale, soft_cap,
+             page_table_stride, page_table_base);
+AKUNU_STRUCT(HadamardParams, n, width);
+AKUNU_STRUCT(AddParams, n, n_times);
+AKUNU_STRUCT(GatedActivationParams, n, activation, up_first, up_stride);
+AKUNU_STRUCT(GatherParams, dim);
+AKUNU_STRUCT(SoftCapParams, n, cap);
+AKUNU_STRUCT(ScaleParams, n, factor);
+AKUNU_STRUCT(SampleParams, vocab_size, log_stride);
+AKUNU_STRUCT(LogprobsParams, vocab_size, log_stride);
+AKUNU_STRUCT(AdvanceParams, log_stride);
+AKUNU_STRUCT(AddEmbeddingParams, dim, n_rows, index, offset);
+AKUNU_STRUCT(ActivateParams, n, activation, input_first, input_stride);
+AKUNU_STRUCT(SpanAttentionParams, n_heads, n_kv_heads, head_dim, window, scale, causal, alibi_first,
+             alibi_second);
+AKUNU_STRUCT(PoolParams, dim);
+AKUNU_STRUCT(UnfoldParams, n_channels, width, stride, padding);
+AKUNU_STRUCT(CrossAttentionParams, n_heads, n_kv_heads, head_dim, n_positions, scale,
+             page_table_stride, page_table_base);
+AKUNU_STRUCT(CrossWeightsParams, n_heads, n_kv_heads, head_dim, n_positions, scale, heads, first,
+             n_out, page_table_stride, page_table_base);
+AKUNU_STRUCT(TranscriptionRulesParams, vocab_size, log_stride);
+AKUNU_STRUCT(MatchRmsParams, dim, out_first, out_stride, least);
+AKUNU_STRUCT(SparsifyParams, n, deviations);
+AKUNU_STRUCT(StreamsParams, dim, n_streams, active, epsilon);
+AKUNU_STRUCT(ShortConvolutionParams, dim, width, page_table_stride, page_table_base);
+AKUNU_STRUCT(CausalConvolutionParams, n, width, input_stride, input_first, n_kept,
+             page_table_stride, page_table_base);
+AKUNU_STRUCT(SelectiveScanParams, n_heads, head_dim, state_dim, n_groups, time_stride, time_first,
+             time_min, time_max, page_table_stride, page_table_base, time_factor);
+AKUNU_STRUCT(GatedDeltaRuleParams, n_key_heads, n_value_heads, key_dim, value_dim, is_tiled,
+             page_table_stride, page_table_base, per_channel);
+AKUNU_STRUCT(SplitHeadsParams, n_heads, head_dim);
+AKUNU_STRUCT(JoinRowsParams, n_first, n_second, n_third);
+AKUNU_STRUCT(GatedNormParams, dim, group, gate_stride, gate_first, epsilon, gate_factor);
+AKUNU_STRUCT(LatentWriteParams, rank, n_pairs, style, epsilon, page_table_stride, page_table_base);
+AKUNU_STRUCT(LatentQueryParams, n_heads, n_plain, n_pairs, rank, style, head_rows, is_transposed);
+AKUNU_STRUCT(LatentAttentionParams, n_heads, n_kv_heads, head_dim, value_dim, scale,
+             page_table_stride, page_table_base);
+AKUNU_STRUCT(LatentValueParams, n_heads, rank, value_dim, head_rows, first_row);
+AKUNU_STRUCT(AdapterParams, width, rank);
+AKUNU_STRUCT(AdapterPart, first, rank, scale);
+AKUNU_STRUCT(RouteParams, n_experts, n_chosen, scoring, normalised, scale, n_groups,
+             n_groups_chosen, group_best);
+AKUNU_STRUCT(ExpertMatmulParams, n, k, n_experts, n_chosen, n_inputs);
+AKUNU_STRUCT(ExpertActivationParams, n, n_chosen, activation, limit, alpha);
+AKUNU_STRUCT(ExpertCombineParams, n, n_chosen);
+AKUNU_STRUCT(KvRotateParams, n_kv_heads, head_dim, first_dim, n_pairs, style, page_table_stride,
+             page_table_base);
+AKUNU_STRUCT(ExpertRoute, expert, weight);
+AKUNU_STRUCT(MatmulGroupParams, k, n);
+AKUNU_STRUCT(RopeKvWriteParams, n_heads, n_kv_heads, head_dim, n_pairs, style, page_table_stride,
+             page_table_base, epsilon);
+AKUNU_STRUCT(NormMatmulGroupParams, k, n, epsilon);
+AKUNU_STRUCT(NormGatedMatmulParams, k, n, activation, epsilon);
+AKUNU_STRUCT(RopeAttentionParams, n_heads, n_kv_heads, head_dim, n_pairs, style, window, scale,
+             soft_cap, page_table_stride, page_table_base, epsilon);
+AKUNU_STRUCT(GatedMatmulParams, k, n, activation);
+AKUNU_STRUCT(MatmulRopeKvWriteParams, k, heads);
+
+py::object struct_dtype(std::span<const Field> fields, size_t size) {
+  py::list names, formats, offsets;
+  for (const Field& field : fields) {
+    names.append(field.name);
+    formats.append(field.dtype());
+    offsets.append(field.offset);
+  }
+  return py::dtype(names, formats, offsets, static_cast<py::ssize_t>(size));
+}
+
+template <class T>
 py::object dtype_of() {
-  describe_structs_once();
-  return py::dtype::of<Struct>();
+  if constexpr (std::is_array_v<T>)
+    return py::dtype::from_args(
+        py::make_tuple(dtype_of<std::remove_extent_t<T>>(), std::extent_v<T>));
+  else if constexpr (std::is_class_v<T>)
+    return struct_dtype(Layout<T>::kFields, sizeof(T));
+  else
+    return py::dtype::of<T>();
 }
 
 }  // namespace

@@ -119,4 +119,20 @@ struct Q16Activation : WrittenFor<Quant16Input<Isa>, 32> {
   }
 };
 
+// An activation kind as data, for producers whose results are in memory before they are written: the rest of
+// their code is then compiled once for all kinds.
+struct ActivationWriter {
+  uint32_t group;
+  uint64_t (*row_bytes)(uint32_t k);
+  void (*write)(std::byte* row, uint32_t k, uint32_t begin, uint32_t end, const float* values);
+};
+template <class Isa, class Activation>
+struct WriteStored {
+  static void write(std::byte* row, uint32_t k, uint32_t begin, uint32_t end, const float* values) {
+    Activation::write(row, k, begin, end,
+                      [&](uint32_t i, uint32_t n) { return Isa::load(values + (i - begin), n); });
+  }
+  static constexpr ActivationWriter kWriter = {Activation::kGroup, Activation::row_bytes, write};
+};
+
 }  // namespace akunu::cpu

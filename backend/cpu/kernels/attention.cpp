@@ -418,36 +418,27 @@ struct Attend {
   }
 };
 
-// The kernel: slices of a call, each of which attends for its kv heads and writes the output as `Activation`.
-template <class Isa, template <class> class Cache, class Activation, class Params>
-struct Attention {
+// Slices of a call, each of which attends for its kv heads and writes the output with `writer`.
+template <class Isa, template <class> class Cache, class Params>
+struct AttentionSlices {
   using Tiling = Layout<Isa>;
   using Slice = State<Isa>;
 
-  static uint64_t slices(const Call& call) {
-    const Tiling tiling = tiling_of(call);
-    return attention_slices(call, tiling.block_rows, tiling.units);
-  }
-
-  static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
+  [[gnu::noinline]] static void run(const Call& call, const Tiling& tiling, uint64_t begin,
+                                    uint64_t end, std::byte* scratch,
+                                    const ActivationWriter& writer) {
     const auto& params = *static_cast<const Params*>(call.params);
-    const Tiling tiling = tiling_of(call);
     Slice state(tiling, scratch);
     for_each_slice<Isa>(call, tiling.block_rows, tiling.units, begin, end,
                         [&](uint32_t first_row, uint32_t n_rows, uint32_t unit) {
-                          run_slice(call, params, tiling, state, first_row, n_rows, unit);
+                          run_slice(call, params, tiling, state, first_row, n_rows, unit, writer);
                         });
   }
 
-  static uint64_t scratch_bytes(const Call& call) { return tiling_of(call).bytes(); }
-
  private:
-  static Tiling tiling_of(const Call& call) {
-    return {*static_cast<const Params*>(call.params), Activation::kGroup};
-  }
-
   static void run_slice(const Call& call, const Params& params, const Tiling& tiling, Slice& state,
-                        uint64_t first_row, uint32_t n_rows, uint32_t unit) {
+                        uint64_t first_row, uint32_t n_rows, uint32_t unit,
+                        const ActivationWriter& writer) {
     const uint32_t value_dim = tiling.value_dim;
     const uint32_t first_head = unit * tiling.unit;
     const uint32_t last_head =
@@ -467,12 +458,30 @@ struct Attention {
     const uint32_t k = params.n_heads * value_dim;
     const uint32_t begin = first_head * tiling.group * value_dim;
     const uint32_t end = last_head * tiling.group * value_dim;
-    for (uint32_t r = 0; r < n_rows; ++r) {
-      const float* out = state.out + r * tiling.out_stride;
-      Activation::write(
-          call.operands[Traits<Params>::kOut] + (first_row + r) * Activation::row_bytes(k), k,
-          begin, end, [&](uint32_t i, uint32_t n) { return Isa::load(out + (i - begin), n); });
-    }
+    for (uint32_t r = 0; r < n_rows; ++r)
+      writer.write(call.operands[Traits<Params>::kOut] + (first_row + r) * writer.row_bytes(k), k,
+                   begin, end, state.out + r * tiling.out_stride);
+  }
+};
+
+// The kernel: its output is written as `Activation`.
+template <class Isa, template <class> class Cache, class Activation, class Params>
+struct Attention {
+  using Tiling = Layout<Isa>;
+
+  static uint64_t slices(const Call& call) {
+    const Tiling tiling = tiling_of(call);
+    return attention_slices(call, tiling.block_rows, tiling.units);
+  }
+  static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
+    AttentionSlices<Isa, Cache, Params>::run(call, tiling_of(call), begin, end, scratch,
+                                             WriteStored<Isa, Activation>::kWriter);
+  }
+  static uint64_t scratch_bytes(const Call& call) { return tiling_of(call).bytes(); }
+
+ private:
+  static Tiling tiling_of(const Call& call) {
+    return {*static_cast<const Params*>(call.params), Activation::kGroup};
   }
 };
 

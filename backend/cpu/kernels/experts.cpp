@@ -164,7 +164,7 @@ struct ExpertActivation {
                           params.n, of);
       };
       if (call.operands[1] == nullptr) {
-        with_plain_activation<Isa>(params.activation, [&](const auto& function) {
+        with_gate_activation<Isa>(params.activation, [&](const auto& function) {
           write_each([&](uint32_t i, uint32_t n) { return function(Isa::load(gate + i, n)); });
         });
         continue;
@@ -178,7 +178,7 @@ struct ExpertActivation {
       if (params.activation == kActivationClamped)
         write([&](Vector g, Vector u) { return clamped(params, g, u); });
       else
-        with_plain_activation<Isa>(params.activation, [&](const auto& function) {
+        with_gate_activation<Isa>(params.activation, [&](const auto& function) {
           write([&](Vector g, Vector u) { return Isa::multiply(function(g), u); });
         });
     }

@@ -23,8 +23,8 @@ struct GatedActivation {
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte*) {
     const auto& params = *static_cast<const GatedActivationParams*>(call.params);
     for (uint64_t slice = begin; slice < end; ++slice)
-      with_plain_activation<Isa>(
-          params.activation, [&](const auto& function) { part(call, params, slice, function); });
+      with_gate_activation<Isa>(params.activation,
+                                [&](const auto& function) { part(call, params, slice, function); });
   }
 
  private:

@@ -168,17 +168,18 @@ struct LatentQuery {
   }
 };
 
-template <class Isa, class Weights, class Activation>
-struct LatentValue {
-  static uint64_t slices(const Call& call) {
-    const auto& params = *static_cast<const LatentValueParams*>(call.params);
-    const uint32_t unit = unit_of(params);
-    return latent_blocks(call) * ((params.n_heads + unit - 1) / unit);
-  }
+static inline uint32_t heads_of_slice(const LatentValueParams& params, uint32_t out_group) {
+  return heads_of_whole_groups(params.n_heads, params.value_dim, out_group);
+}
 
-  static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
+// Slices, whose results are written with `writer`.
+template <class Isa, class Weights>
+struct LatentValueSlices {
+  [[gnu::noinline]] static void run(const Call& call, uint64_t begin, uint64_t end,
+                                    std::byte* scratch, const ActivationWriter& writer) {
     const auto& params = *static_cast<const LatentValueParams*>(call.params);
-    const uint32_t unit = unit_of(params), k = params.n_heads * params.value_dim;
+    const uint32_t unit = heads_of_slice(params, writer.group);
+    const uint32_t k = params.n_heads * params.value_dim;
     const uint64_t stride = uint64_t{unit} * params.value_dim;  // of a row's results
     const uint64_t in_stride = uint64_t{params.n_heads} * params.rank;
     const uint64_t row_bytes = Weights::row_bytes(params.rank);
@@ -205,11 +206,23 @@ struct LatentValue {
           const uint32_t begin_column = first * params.value_dim,
                          end_column = last * params.value_dim;
           for (uint32_t r = 0; r < n_rows; ++r)
-            Activation::write(call.operands[2] + (first_row + r) * Activation::row_bytes(k), k,
-                              begin_column, end_column, [&](uint32_t i, uint32_t n) {
-                                return Isa::load(made + r * stride + (i - begin_column), n);
-                              });
+            writer.write(call.operands[2] + (first_row + r) * writer.row_bytes(k), k, begin_column,
+                         end_column, made + r * stride);
         });
+  }
+};
+
+template <class Isa, class Weights, class Activation>
+struct LatentValue {
+  static uint64_t slices(const Call& call) {
+    const auto& params = *static_cast<const LatentValueParams*>(call.params);
+    const uint32_t unit = unit_of(params);
+    return latent_blocks(call) * ((params.n_heads + unit - 1) / unit);
+  }
+
+  static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
+    LatentValueSlices<Isa, Weights>::run(call, begin, end, scratch,
+                                         WriteStored<Isa, Activation>::kWriter);
   }
 
   static uint64_t scratch_bytes(const Call& call) {
@@ -220,7 +233,7 @@ struct LatentValue {
 
  private:
   static uint32_t unit_of(const LatentValueParams& params) {
-    return heads_of_whole_groups(params.n_heads, params.value_dim, Activation::kGroup);
+    return heads_of_slice(params, Activation::kGroup);
   }
 };
 

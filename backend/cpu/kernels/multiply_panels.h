@@ -168,7 +168,8 @@ static inline void multiply_panels(
     const auto out_of_panel = [&](uint32_t, uint32_t row, auto sums) { out(panel, row, sums); };
     with_few_rows<kFewRows, 1, 2, 4, 6, 8>(inputs.n, [&](auto rows) {
       const uint64_t bytes = Isa::Columns::kCount * panels[panel].stride;
-      if constexpr (rows.value <= 2 && Isa::Columns::Policy::kPrefetchesIntoL1)
+      if constexpr (rows.value <= (kComputeBound ? 1 : 2) &&
+                    Isa::Columns::Policy::kPrefetchesIntoL1)
         if ((kComputeBound ? bytes - bytes / 3 : bytes) <= l1_panel_bytes)
           return multiply_few<Isa, Format, rows.value, kIntoL1>(inputs, panels[panel],
                                                                 out_of_panel);

@@ -43,4 +43,21 @@ static inline void with_plain_activation(uint32_t activation, const Use& use) {
     with_activation<Isa>(activation, use);
 }
 
+template <class Isa>
+[[gnu::noinline]] static typename Isa::Vector plain_activation(uint32_t activation,
+                                                               typename Isa::Vector x) {
+  with_plain_activation<Isa>(activation, [&](const auto& function) { x = function(x); });
+  return x;
+}
+
+// The same for a gate. Functions that few models have share one: for `use` with each of them, the kernels of a level
+// took seconds more to compile.
+template <class Isa, class Use>
+static inline void with_gate_activation(uint32_t activation, const Use& use) {
+  if (activation == kActivationSilu || activation == kActivationGeluTanh)
+    with_activation<Isa>(activation, use);
+  else
+    use([=](typename Isa::Vector x) { return plain_activation<Isa>(activation, x); });
+}
+
 }  // namespace akunu::cpu
