@@ -37,6 +37,7 @@ ChipConfig describe_chip(const GpuFacts& facts) {
   chip.max_mixed_rows =
       std::clamp(kMixedRowsPerMultiprocessor * facts.multiprocessors / kTileRows * kTileRows,
                  kFewestMixedRows, chip.max_prompt_rows);
+  chip.max_crowded_rows = chip.max_prompt_rows;
   chip.max_texts = static_cast<uint32_t>(
       std::clamp<uint64_t>(facts.memory_bytes / kMemoryOfText, kFewestTexts, kMostTexts));
   // All of them: a kernel that takes fewer rows is launched for some after the others.

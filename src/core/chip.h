@@ -20,6 +20,7 @@ struct ChipConfig {
   uint32_t generated_rows_per_pass = kMaxFewRows;
   uint32_t max_prompt_rows = 512;  // prompt rows in one step; bounds the scratch memory
   uint32_t max_mixed_rows = 64;    // of them beside rows that are generating, which wait for them
+  uint32_t max_crowded_rows = 0;   // the same where more texts wait to begin than generate
   uint32_t max_head_rows = 32;     // rows of a prompt with logits in one step
   uint32_t chain_steps = 1;        // steps per submission when nothing else waits, at most
   // Bytes of weights that the steps of one submission may read together: what bounds how long it

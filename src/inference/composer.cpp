@@ -45,7 +45,6 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
   // Every text has one row with logits, and one more for each of its drafted tokens.
   uint32_t n_drafted = 0;
   for (const Active& active : actives) n_drafted += static_cast<uint32_t>(active.drafted.size());
-  const ChipConfig& chip = model_.device().chip();
   Room room{.generated = model_.max_generated_rows() - step.n_generated(),
             .prompts = model_.max_prompt_rows(),
             .logits = model_.max_head_rows() - static_cast<uint32_t>(actives.size()) - n_drafted};
@@ -58,10 +57,22 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
   const bool is_short = !step.empty() || std::ranges::none_of(actives, [](const Active& active) {
     return active.task->rows().has_output();
   });
-  if (is_short) room.prompts = std::min(room.prompts, chip.max_mixed_rows);
+  if (is_short) room.prompts = std::min(room.prompts, most_mixed_rows(actives));
   plan_prompts(actives, room);
   add_planned(actives, step, true, false);
   add_planned(actives, step, true, true);
+}
+
+// Of prompts beside rows that generate: those wait for all of them, unless they are the fewer.
+uint32_t Composer::most_mixed_rows(std::span<const Active> actives) const {
+  const ChipConfig& chip = model_.device().chip();
+  uint32_t n_generating = 0, n_waiting = 0;
+  for (const Active& active : actives) {
+    n_generating += active.is_generating;
+    n_waiting += !active.is_generating && active.task->rows().has_output();
+  }
+  return n_waiting > n_generating ? std::max(chip.max_mixed_rows, chip.max_crowded_rows)
+                                  : chip.max_mixed_rows;
 }
 
 ModelOffer Composer::offer_of(uint32_t n_unread, std::span<const uint32_t> n_rows) const {

@@ -49,6 +49,7 @@ class Composer {
     return model_.sequences()[active.sequence];
   }
   bool runs_prompt_kernels(const Active& active) const;
+  uint32_t most_mixed_rows(std::span<const Active> actives) const;
   void plan_chunks(std::span<Active> actives, Room& room) const;
   void plan_prompts(std::span<Active> actives, Room& room) const;
   void plan_images(std::span<Active> actives, Room& room) const;

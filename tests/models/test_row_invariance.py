@@ -6,7 +6,17 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from engine import GPU_PATHS, GPUS, PATHS, chunked, nightly_but, opened, random_chunks
+from engine import (
+    GPU_PATHS,
+    GPUS,
+    PATHS,
+    chunked,
+    finished,
+    nightly_but,
+    opened,
+    random_chunks,
+    start,
+)
 from golden_values import N_TOKENS
 from random_models import ModelCase, random_tokens
 
@@ -106,6 +116,28 @@ def test_on_a_gpu_each_role_has_its_bits(
     with opened(case.path, device=gpu, kv_type="f16") as model:
         whole = chunked(model, tokens, *PATHS[ROLES[path]])
         np.testing.assert_array_equal(chunked(model, tokens, *GPU_PATHS[path]), whole)
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_a_text_has_its_bits_in_a_crowd(model_case: Cases, gpu: str) -> None:
+    """Beside as many texts as fill passes, tiles and launches of every size that a GPU has."""
+    n_texts, n_tokens = (150, 12) if gpu == "cuda" else (20, 3)
+    case = model_case("qwen3-256", "q4_k_m")
+    prompts = [random_tokens(case.spec, 3 + i % 40, seed=i) for i in range(n_texts)]
+
+    with opened(case.path, device=gpu, kv_type="f16", kv_memory=64 << 20) as model:
+
+        def texts(which: range) -> list[tuple[list[int], bytes]]:
+            under_way = [start(model, prompts[i], n_tokens, logprobs=0) for i in which]
+            tokens = [finished(each) for each in under_way]
+            return [
+                (text, each.logprobs(0, len(text))[0].tobytes())
+                for text, each in zip(tokens, under_way, strict=True)
+            ]
+
+        together = texts(range(n_texts))
+        for i in range(0, n_texts, 7):
+            assert texts(range(i, i + 1)) == together[i : i + 1]
 
 
 @each_line("threads", [2, 3])

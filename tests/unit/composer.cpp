@@ -62,26 +62,33 @@ void test_a_short_prompt_does_not_wait_for_a_long_one(const std::string& path) {
   check(collect(*longer).size() == 1, "and the long one goes on");
 }
 
-void test_texts_go_on_beside_prompts(const std::string& path) {
-  Held engine(path, 512, 32);
+// Steps of a text beside two prompts, with so many prompt rows in a step where more texts wait than generate.
+uint32_t steps_beside_two_prompts(const std::string& path, uint32_t n_prompt, uint32_t crowded) {
+  Held engine(path, 512, 32, 1 << 30, {}, crowded);
   const auto text = engine.ask(make_tokens(5, 1000, 3), 200);
   std::array<uint32_t, 1> some;
   text->next(some, kWait);
   engine.device->hold(true);
   const uint32_t before = text->completion_tokens();
-  constexpr uint32_t kPrompt = kShort ? 160 : 320;
-  const auto one = engine.ask(make_tokens(kPrompt, 1000, 4), 1);
-  const auto two = engine.ask(make_tokens(kPrompt, 1000, 5), 1);
+  const auto one = engine.ask(make_tokens(n_prompt, 1000, 4), 1);
+  const auto two = engine.ask(make_tokens(n_prompt, 1000, 5), 1);
   uint32_t after = 0;
   two->on_change([&] { after = std::max(after, text->completion_tokens()); });
   engine.device->hold(false);
   collect(*one);
   collect(*two);
   two->on_change({});
-  // Rows of two prompts, 32 in a step.
-  check(after >= before + 2 * kPrompt / 32 - 1,
-        "a text has a row in every step of the prompts beside it");
   text->cancel();
+  return after - before;
+}
+
+void test_texts_go_on_beside_prompts(const std::string& path) {
+  constexpr uint32_t kPrompt = kShort ? 160 : 320;
+  // Rows of two prompts, 32 in a step.
+  const uint32_t steps = steps_beside_two_prompts(path, kPrompt, 0);
+  check(steps >= 2 * kPrompt / 32 - 1, "a text has a row in every step of the prompts beside it");
+  check(steps_beside_two_prompts(path, kPrompt, 512) < steps / 2,
+        "steps are longer where it is one that two wait for");
 }
 
 void test_the_more_important_prompt_goes_first(const std::string& path) {

@@ -167,6 +167,7 @@ void test_what_gpus_are_taken() {
         "what the chip is");
   // Two transfers a clock over 640 bytes, for 50 ms.
   check(device->chip().max_texts == 64 && device->chip().max_mixed_rows == 512 &&
+            device->chip().max_crowded_rows == device->chip().max_prompt_rows &&
             device->chip().generated_rows_per_pass == 512,
         "texts by memory, rows by multiprocessors");
   check(device->chip().chain_bytes == static_cast<uint64_t>(2.0 * 2.619e9 * 640 * 0.05),

@@ -14,10 +14,12 @@ namespace akunu::test {
 // its next step. Records the number of rows and the priority of each submission.
 class HeldDevice final : public DeviceVariant {
  public:
-  explicit HeldDevice(uint32_t max_prompt_rows = 512, uint32_t max_mixed_rows = 64)
+  explicit HeldDevice(uint32_t max_prompt_rows = 512, uint32_t max_mixed_rows = 64,
+                      uint32_t max_crowded_rows = 0)
       : DeviceVariant(create_device("cpu", {.threads = 2}), true, 1) {
     change_chip().max_prompt_rows = max_prompt_rows;
     change_chip().max_mixed_rows = max_mixed_rows;
+    change_chip().max_crowded_rows = max_crowded_rows;
   }
 
   Ticket submit(const Replay& replay) override {
@@ -88,8 +90,8 @@ class HeldDevice final : public DeviceVariant {
 struct Held {
   explicit Held(const std::string& path, uint32_t max_prompt_rows = 512,
                 uint32_t max_mixed_rows = 64, uint64_t kv_memory = 1 << 30,
-                const SchedulerOptions& options = {})
-      : device(std::make_shared<HeldDevice>(max_prompt_rows, max_mixed_rows)),
+                const SchedulerOptions& options = {}, uint32_t max_crowded_rows = 0)
+      : device(std::make_shared<HeldDevice>(max_prompt_rows, max_mixed_rows, max_crowded_rows)),
         model(Model::load(path, device, {.context = 1024, .kv_memory = kv_memory})),
         scheduler(*model, options) {}
   ~Held() { device->hold(false); }

@@ -189,18 +189,17 @@ AKUNU_DEVICE void multiply_tile_step(const uchar* const (&rows)[4], uint step, c
       const uint2 b = *reinterpret_cast<const uint2*>(codes + unit * Rows::kUnitBytes +
                                                       32 * (8 * q + g) + 8 * t);
       const UnitTerms of_input = terms[unit * Rows::kRows + 4 * q + t];
+      const int less_input = kFloatBits - int(F::kOffset) * of_input.sum;
 #pragma unroll
       for (uint half = 0; half < 2; ++half) {
         int products[F::kScales][4] = {};
-        if constexpr (kHasSmallSums<F>)
-          products[0][1] = products[0][3] = kFloatBits - int(F::kOffset) * of_input.sum;
         multiply_unit<F>(products, own[2 * half].of[u], own[2 * half + 1].of[u], b.x, b.y);
 #pragma unroll
         for (uint i = 0; i < 2; ++i) {
           const uint r = 2 * half + i;
           float& sum = sums[r][q][u];
           if constexpr (kHasSmallSums<F>) {
-            const int bits = products[0][2 * i] * 256 + products[0][2 * i + 1];
+            const int bits = products[0][2 * i] * 256 + (products[0][2 * i + 1] + less_input);
             const float found = fma(as_type<float>(uint(bits)), scales[r].scales[0], less[r]);
             sum = fma(found, of_input.scale, sum);
           } else {
