@@ -141,7 +141,7 @@ def test_agrees_with_float64(library, rng, format_name, rows, quads, n, k, plan)
     assert (np.abs(out - exact) <= bound).all()
 
 
-@table(format_name=FORMATS)
+@table(format_name=FORMATS, on_change={"format_name": ("q4_0", "q4_k", "q6_k")})
 def test_rows_have_the_same_bits_alone_and_together(library, rng, format_name):
     """However many rows there are, however a launch is divided, in whichever order warps run."""
     rows, n, k = 16, 37, 1280

@@ -20,6 +20,7 @@ from tables import table
 HERE = Path(__file__).resolve().parent
 BACKEND = HERE.parents[1] / "backend"
 FORMATS = {"q4_0": 0, "q8_0": 1, "q4_k": 2, "f16": 3, "q6_k": 4, "bf16": 5}
+TWO = ("q4_k", "bf16")  # with every change where a test is not about formats: codes and floats
 # Tiles of so many times 128 rows; rows, n, k: below, at and beside tiles of 128 weight rows and 128
 # or 256 input rows; k fills its rings of stages less than once, and several times.
 SHAPES = [
@@ -100,7 +101,7 @@ def expected(weight, x):
     return x @ w.T, ref.rounding_on_warpgroups(weight.format, weight.values, x) + sums
 
 
-@table({"products, rows, n, k": SHAPES}, format_name=FORMATS)
+@table({"products, rows, n, k": SHAPES}, format_name=FORMATS, meet=1)
 def test_agrees_with_float64(library, rng, format_name, products, rows, n, k):
     weight = ref.random_weight(format_name, n, k, rng)
     x = rng.standard_normal((rows, k))
@@ -113,7 +114,7 @@ def test_agrees_with_float64(library, rng, format_name, products, rows, n, k):
     assert (np.abs(out - exact) <= bound).all()
 
 
-@table(format_name=FORMATS)
+@table(format_name=FORMATS, on_change={"format_name": TWO})
 def test_rows_have_the_same_bits_alone_and_together(library, rng, format_name):
     """Whatever the tile, where in it a row lies, and in which order warps run."""
     rows, n, k = 290, 70, 512
@@ -130,7 +131,7 @@ def test_rows_have_the_same_bits_alone_and_together(library, rng, format_name):
         assert np.isnan(np.delete(part, np.s_[rows_of_part], axis=0)).all()
 
 
-@table(format_name=FORMATS)
+@table(format_name=FORMATS, on_change={"format_name": TWO})
 def test_bias_and_accumulation_are_additions_of_their_own(library, rng, format_name):
     rows, n, k = 131, 139, 256
     weight = ref.random_weight(format_name, n, k, rng)
@@ -163,7 +164,7 @@ def test_inputs_at_both_ends_of_float32(library, rng, format_name):
     assert (out[2] == 0).all()
 
 
-@table(format_name=FORMATS, bad=[np.nan, np.inf, -np.inf])
+@table(format_name=FORMATS, bad=[np.nan, np.inf, -np.inf], on_change={"format_name": TWO})
 def test_what_is_not_a_number_stays_in_its_row(library, rng, format_name, bad):
     n, k = 24, 256
     weight = ref.random_weight(format_name, n, k, rng)
