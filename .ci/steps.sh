@@ -123,12 +123,21 @@ readme_tests() {
   local command
   command=$(readme_command pytest)
   echo "\$ $command"
-  local code=0
+  local code=0 log="$CI_WORK/build_time.log"
   in_empty_environment "$clone" "$command" SKBUILD_CMAKE_DEFINE='AKUNU_WERROR=ON' \
+    CMAKE_CXX_COMPILER_LAUNCHER="python3;$clone/tools/build_time.py;launch;$log${CMAKE_CXX_COMPILER_LAUNCHER:+;$CMAKE_CXX_COMPILER_LAUNCHER}" \
     PYTEST_ADDOPTS="$(pytest_options "$CI_WORK/readme_tests.xml")" || code=$?
   "$venv/bin/pip" --version
   count readme_tests "$CI_WORK/readme_tests.xml"
+  build_time "$log" || code=$?
   return "$code"
+}
+
+# The CPU seconds of the build, beside those that are recorded. (Recorded on x86-64, with GCC 12.)
+build_time() {
+  [ "$(uname -m)" = x86_64 ] && g++ --version | grep -q ' 12\.' || { echo "another compiler: no record of its build"; return; }
+  (cd "$clone" && python3 -m tools.build_time check "$1") || return
+  count build_time
 }
 
 # README's command that opens a chat, in a clean clone and an empty environment, with a question
