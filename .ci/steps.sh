@@ -464,7 +464,7 @@ address_sanitizer() {
   "$python" "$clone/tests/unit/two_layers.py" "$model"
   local checks=address,alignment,bool,bounds,builtin,enum,integer-divide-by-zero,nonnull-attribute,object-size
   checks+=,pointer-overflow,return,returns-nonnull-attribute,shift,signed-integer-overflow,unreachable,vla-bound
-  build_sanitized "$build" "$checks" -DAKUNU_CPU_LEVELS=generic -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 \
+  build_sanitized "$build" "$checks" -DAKUNU_CPU_LEVELS=generic "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -DNDEBUG" \
     -DAKUNU_TEST_MODEL="$model" -DAKUNU_FUZZ_MUTATIONS=0
   run_sanitized "$build" sanitizer-host
 }
