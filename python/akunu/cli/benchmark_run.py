@@ -13,7 +13,6 @@ import numpy as np
 
 from akunu import _core
 from akunu._batches import Prepared, generate_all
-from akunu._files import read_text
 from akunu._reply_decoder import ReplyDecoder
 from akunu.cli.bench_run import begin_text
 from akunu.model import Model
@@ -60,7 +59,7 @@ class TextBench:
         self._reply_tokens = reply_tokens
         folder = files("akunu")
         names = sorted(each.name for each in folder.iterdir() if each.name.endswith(".py"))
-        texts = [read_text(folder / name) for name in names]
+        texts = [(folder / name).read_text(encoding="utf-8") for name in names]
         self._tokens = model.tokenizer.encode("\n".join(texts), add_special=False)
         self._n_prompts = 0
 
