@@ -45,7 +45,10 @@ def test_a_pipe_is_no_model_and_nobody_waits_for_it(
         os.mkfifo(tmp_path / name)
     with pytest.raises(ArgumentError, match=r"pipe.*regular file"):
         read(tmp_path / "pipe")
-    with pytest.raises(AkunuError, match=r"config\.json: is a pipe; a regular file is needed"):
+    why = r"config\.json: is a pipe; a regular file is needed"
+    if read == Tokenizer.from_gguf:  # which takes no directory, whatever is in it
+        why = "there is a config.json"
+    with pytest.raises(AkunuError, match=why):
         read(tmp_path)
 
 
