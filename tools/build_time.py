@@ -68,6 +68,8 @@ def launch(log: Path, command: list[str]) -> int:
 def read_log(path: Path) -> Log:
     """The last time that each object was compiled, and every time of the unit."""
     lines = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+    # CMake tries the compiler under names that it draws.
+    lines = [line for line in lines if "cmTC_" not in line[1]]
     objects = {name: float(seconds) for seconds, name in lines if name != "unit"}
     units = [("unit", float(seconds)) for seconds, name in lines if name == "unit"]
     if not objects or not units:
