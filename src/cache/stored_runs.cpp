@@ -47,9 +47,15 @@ void SequenceCache::set_stored(uint64_t id) {
     if (sequence.id == id) sequence.is_stored = true;
 }
 
+// The last page of a text that was to be read on is stored now. (With states it was stored before.) What is written last
+// counts as used last, so texts that were used later are looked at again: the disk may have evicted them for it.
 void SequenceCache::forget_unread() {
+  const bool keeps_states =
+      std::ranges::any_of(groups_, [](const auto& group) { return group.of.shape.has_states(); });
+  bool is_behind = false;
   for (Sequence& sequence : kept_) {
-    if (!sequence.unread.empty()) sequence.is_stored = false;
+    is_behind |= !sequence.unread.empty() && !keeps_states;
+    if (is_behind && !has_images(sequence)) sequence.is_stored = false;
     sequence.unread.clear();
   }
 }
