@@ -173,9 +173,10 @@ def main() -> int:
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--results", type=Path)
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--commit", action="append", help="only this one; may be repeated")
     parser.add_argument("--count", type=int, default=40, help="the newest of the list; default: 40")
     arguments = parser.parse_args()
-    commits = [each for each in listed_commits() if source_change(each)]
+    commits = [each for each in arguments.commit or listed_commits() if source_change(each)]
     commits = commits[: arguments.count]
     if arguments.list:
         for commit in commits:
