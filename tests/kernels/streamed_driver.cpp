@@ -24,20 +24,26 @@ struct Problem {
   uint8_t* workspace;
 };
 
+// Rounds the input rows into the workspace; rows that the problem does not have are zeros.
+template <uint kQuads>
+void round_rows(const Problem& problem, uint& seed) {
+  for (uint row = 0; row < RoundedRows<kQuads>::kRows; ++row) {
+    Block block(kStreamThreads, ++seed, 16);
+    block.run([&](uint thread) {
+      const uint from = row < problem.n_rows ? row : 0;
+      round_row_of_several<kQuads>(problem.input + ulong(from) * problem.k, problem.norm,
+                                   problem.norm != nullptr, problem.k, problem.workspace, row,
+                                   row < problem.n_rows, thread);
+    });
+  }
+}
+
 template <class F, uint kQuads>
 void multiply(const Problem& problem) {
   const uint k = problem.k, n = problem.n, n_tiles = (n + kStreamTileRows - 1) / kStreamTileRows;
   const bool normalise = problem.norm != nullptr;
   uint seed = problem.seed;
-  if constexpr (kQuads != 0)
-    for (uint row = 0; row < RoundedRows<kQuads>::kRows; ++row) {
-      Block block(kStreamThreads, ++seed, 16);
-      block.run([&](uint thread) {
-        const uint from = row < problem.n_rows ? row : 0;
-        round_row_of_several<kQuads>(problem.input + ulong(from) * k, problem.norm, normalise, k,
-                                     problem.workspace, row, row < problem.n_rows, thread);
-      });
-    }
+  if constexpr (kQuads != 0) round_rows<kQuads>(problem, seed);
   // Weights in whole pieces of 16 bytes.
   const ulong weight_bytes = ulong(n) * (k / kStreamWindow) * F::kWindowBytes;
   const uchar* const begin = problem.weight - reinterpret_cast<ulong>(problem.weight) % 16;
@@ -88,14 +94,7 @@ void multiply_tiles_of(const Problem& problem) {
   const uint k = problem.k, n = problem.n;
   const bool normalise = problem.norm != nullptr;
   uint seed = problem.seed;
-  for (uint row = 0; row < RoundedRows<kQuads>::kRows; ++row) {
-    Block block(kStreamThreads, ++seed, 16);
-    block.run([&](uint thread) {
-      const uint from = row < problem.n_rows ? row : 0;
-      round_row_of_several<kQuads>(problem.input + ulong(from) * k, problem.norm, normalise, k,
-                                   problem.workspace, row, row < problem.n_rows, thread);
-    });
-  }
+  round_rows<kQuads>(problem, seed);
   const ulong row_bytes = ulong(k / kStreamWindow) * F::kWindowBytes;
   const uchar* const begin = problem.weight - reinterpret_cast<ulong>(problem.weight) % 16;
   readable = {
