@@ -1,5 +1,5 @@
-// What tools/build_time.py counts builds in: compiled again and again while a build is measured. It includes nothing of
-// akunu and is not to change, or recorded numbers mean something else.
+// tools/build_time.py measures a build in units of this file, which it compiles again and again during the build. It
+// includes nothing of akunu. Do not change it: recorded numbers could no longer be compared.
 #include <algorithm>
 #include <functional>
 #include <map>

@@ -252,7 +252,8 @@ constexpr uint32_t kPieceDims = 8, kRunning = 32;
 constexpr uint32_t kPlaces = 4096;  // where blocks of a launch wait for one another
 constexpr uint32_t kMostAttentionRows =
     128;  // of a launch; what splits found of them has a workspace
-// Splits have blocks of their own until there are so many blocks; then a block has a fourth of a row's at most.
+// A row has a block for each split while a launch has at most this many blocks. In larger launches a block takes several
+// splits, and a row has at least kLeastSplits blocks.
 constexpr uint32_t kManyBlocks = 4096, kLeastSplits = 4;
 // Shared memory of a block at most: then a multiprocessor of a large GPU has two blocks.
 constexpr uint32_t kMostSharedBytes = 112 << 10;

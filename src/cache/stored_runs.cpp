@@ -47,8 +47,8 @@ void SequenceCache::set_stored(uint64_t id) {
     if (sequence.id == id) sequence.is_stored = true;
 }
 
-// The last page of a text that was to be read on is stored now. (With states it was stored before.) What is written last
-// counts as used last, so texts that were used later are looked at again: the disk may have evicted them for it.
+// The last page of a text whose reply was not read is stored now. (With states it was stored before.) The disk evicts what was
+// written longest ago, so writing an older text can evict a newer one: newer texts are checked again.
 void SequenceCache::forget_unread() {
   const bool keeps_states =
       std::ranges::any_of(groups_, [](const auto& group) { return group.of.shape.has_states(); });

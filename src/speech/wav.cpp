@@ -74,7 +74,7 @@ Chunks chunks_of(std::span<const std::byte> bytes, const std::string& name) {
     const std::span<const std::byte> rest = bytes.subspan(at + 8);
     if (kind == "data") {
       if (!form) throw ModelFormatError(name + " has samples before it says how they lie");
-      // Programs that do not know how much will follow write 0, or some 2 GiB and more.
+      // A program that writes to a pipe does not know the size: it writes 0, or about 2 GiB or more.
       constexpr uint64_t kUnknown = 0x7fff0000;
       if (size == 0 || (size >= kUnknown && size > rest.size())) return {*form, rest};
       // A part of the last sample may be missing: it is left out.

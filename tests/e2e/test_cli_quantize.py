@@ -340,7 +340,7 @@ def test_either_a_type_or_a_size_is_needed(run_akunu: Run, ember_f16: Path, tmp_
 
 
 def test_a_size_that_is_too_small_is_told_in_its_own_unit(run_akunu: Run, tmp_path: Path) -> None:
-    # Smaller than Ember: each of these weighs every format for every tensor.
+    # A model smaller than Ember saves time: each call measures every format on every tensor.
     source, target = tmp_path / "f16.gguf", tmp_path / "q.gguf"
     build("llama-256", source, seed=1, weight_format="f16")
     message = refused(run_akunu, source, target, "--bits", "1")

@@ -13,7 +13,8 @@ def covering(lines: Sequence[Set[Hashable]]) -> set[int]:
     """
     covered: set[Hashable] = set()
     chosen: set[int] = set()
-    # Those that bring most first; otherwise the first values of each column would be in all.
+    # Lines that add the most come first. In the table's order, the first value of each column would
+    # be chosen far too often.
     for wanted in range(max(map(len, lines), default=0), 0, -1):
         for index, line in enumerate(lines):
             if index not in chosen and len(line - covered) >= wanted:

@@ -11,8 +11,8 @@ from random_models import ModelCase, case_cache
 
 from arithmetic import available_levels, is_one_arithmetic
 
-# Levels at which prompt rows have the bits of generated ones. Every change runs the best and one
-# other; `generic`, whose kernels tests/kernels compares, nightly.
+# Levels at which prompt rows have the same bits as generated rows. Every change runs the best level
+# and one other. `generic` runs nightly: tests/kernels compares its kernels with every change.
 LEVELS = [level for level in available_levels() if is_one_arithmetic("q8_0", level)]
 CHOSEN = [level for level in LEVELS if level != "generic"][-2:] or LEVELS
 CPU_PLACES = [

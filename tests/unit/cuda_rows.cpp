@@ -1,4 +1,4 @@
-// Which launches multiply generated rows on an NVIDIA GPU.
+// Tests which kernels the device cuda launches for matmuls of generated rows.
 #include <algorithm>
 #include <array>
 #include <cstdlib>

@@ -39,7 +39,7 @@ template <uint kQuads>
 struct TileSumsShape {
   static constexpr uint kStride = RoundedRows<kQuads>::kRows + 4;
   static constexpr uint kBytes = kTileRows * kStride * uint(sizeof(float));
-  // Warps that multiply: for each step of a window, and 32 by 16 outputs.
+  // Warps that multiply. Each computes one step of a window for 32 weight rows by 16 input rows.
   static constexpr uint kTiles =
       kTileRows / kTileWarpRows * RoundedRows<kQuads>::kRows / kTileWarpInputs;
   static constexpr uint kWarps = kStepsOfWindow * kTiles;
@@ -253,7 +253,7 @@ AKUNU_DEVICE void multiply_tile_windows(const TileMemory<F, kQuads>& memory, uin
       if (lane == 0) arrive(memory.empty + ring.stage);
       ring.advance();
     }
-    // In turns: the first step's sum, then the second one's.
+    // The two steps add in a fixed order: the sum of the first step, then that of the second.
     if (step != 0 || pass != 0) wait_for_phase(other_turn, step == 0 ? (pass - 1) & 1u : pass & 1u);
 #pragma unroll
     for (uint r = 0; r < 4; ++r)

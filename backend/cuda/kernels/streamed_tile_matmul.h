@@ -1,7 +1,8 @@
 // The kernels of streamed_tile.h: matmul, matmul_add, matmul_group, norm_matmul_group and norm_gated_matmul of more than 16
 // rows.
 //
-// Grid: groups of 4 kQuads input rows; tiles of 64 weight rows. Neighbouring blocks read the same weights.
+// Grid: x counts groups of 4 * kQuads input rows, y counts tiles of 64 weight rows. Blocks next to each other in x read
+// the same weights.
 #pragma once
 
 #include "cuda/kernels/streamed_matmul.h"

@@ -17,8 +17,9 @@ from akunu.server.errors import ApiError
 from akunu.server.fields import IGNORED_HEADER
 from akunu.server.settings import ServerSettings
 
-# No public DNS server answers for these names, so DNS rebinding cannot use them. (Names below
-# localhost are other programs, and 0.0.0.0 is how a page from elsewhere reaches this machine.)
+# No public DNS server resolves these names, so DNS rebinding cannot use them. Not among them: names
+# below localhost, which may be pages of other programs, and 0.0.0.0, by which a page from another
+# site can reach this machine.
 _LOCALHOST, _INTERNAL = "localhost", ".internal"
 
 
