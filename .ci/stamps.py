@@ -119,7 +119,9 @@ def ninja_inputs(build: Path, root: Path, targets: list[str]) -> Inputs:
         listed = subprocess.run(command, check=True, capture_output=True, text=True)
         return [line.strip() for line in listed.stdout.splitlines()]
 
-    read = {*ninja("-t", "inputs", "build.ninja"), *ninja("-t", "inputs", *(targets or ["all"]))}
+    read = set(ninja("-t", "inputs", *(targets or ["all"])))
+    # What CMake has read: of implicit inputs, which newer ninjas do not list, `query` tells.
+    read.update(line.lstrip("| ") for line in ninja("-t", "query", "build.ninja"))
     # Dependency files of compilers, which ninja keeps: "OUTPUT: #deps N, ..." and N lines. Then
     # those of generators, which CMake keeps.
     read.update(line for line in ninja("-t", "deps") if ": #deps " not in line)

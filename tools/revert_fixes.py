@@ -16,18 +16,22 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import islice
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FIXES = ROOT / "tests" / "mended_faults.txt"
 SOURCE = ("src", "backend", "python/akunu", ":!python/akunu/data", ":!*.md", ":!*.pyi")
-INSTALL = ("--no-build-isolation", "--no-deps", "--quiet", "--config-settings")
+INSTALL = ("--no-build-isolation", "--quiet", "--config-settings")
+TAKE_BACK = ("apply", "--reverse", "--3way")
 OPTIONS = "cmake.define.AKUNU_METAL_EMULATOR=ON"
 
 # Where tests of a part of the source are, beside those that the commit touched.
@@ -65,9 +69,7 @@ def source_files(commit: str) -> list[str]:
 
 
 def source_change(commit: str) -> str:
-    """What the commit changed in the files of the source where that can still be taken back."""
-    changes = (git("diff", f"{commit}^", commit, "--", path) for path in source_files(commit))
-    return "".join(change for change in changes if still_applies(change))
+    return git("diff", f"{commit}^", commit, "--", *SOURCE)
 
 
 def changed_lines(change: str) -> int:
@@ -75,11 +77,15 @@ def changed_lines(change: str) -> int:
 
 
 def still_applies(change: str) -> bool:
-    try:
-        git("apply", "--reverse", "--check", text=change)
-    except subprocess.CalledProcessError:
-        return False
-    return True
+    """Whether all of a change can be taken back, moved lines included."""
+    with tempfile.TemporaryDirectory() as folder:
+        index = {**os.environ, "GIT_INDEX_FILE": f"{folder}/index"}
+        subprocess.run(["git", "read-tree", "HEAD"], cwd=ROOT, env=index, check=True)
+        command = ["git", *TAKE_BACK, "--cached"]
+        run = subprocess.run(
+            command, cwd=ROOT, env=index, input=change, text=True, capture_output=True
+        )
+    return run.returncode == 0
 
 
 def listed_commits() -> list[str]:
@@ -115,14 +121,14 @@ class Bench:
         if not self.python.exists():
             subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
             self.pip("install", "--quiet", "scikit-build-core>=0.11,<2", "pybind11>=3,<4")
-            self.pip("install", "--quiet", f"{self.clone}[test]", "--config-settings", OPTIONS)
+            self.pip("install", *INSTALL, OPTIONS, "--editable", f"{self.clone}[test]")
 
     def pip(self, *arguments: str) -> None:
         subprocess.run([self.python, "-m", "pip", *arguments], cwd=self.clone, check=True)
 
     def install(self) -> bool:
         try:
-            self.pip("install", *INSTALL, OPTIONS, ".")
+            self.pip("install", "--no-deps", *INSTALL, OPTIONS, "--editable", ".")
         except subprocess.CalledProcessError:
             return False
         return True
@@ -130,7 +136,7 @@ class Bench:
     def first_failure(self, paths: Sequence[str]) -> str | None:
         """The first test that fails; None where none does."""
         run = subprocess.run(
-            [self.python, "-m", "pytest", "-x", "-q", "-n", "2", "-p", "no:cacheprovider", *paths],
+            [self.python, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *paths],
             cwd=self.clone,
             capture_output=True,
             text=True,
@@ -140,16 +146,16 @@ class Bench:
         found = re.search(r"^(?:FAILED|ERROR) (\S+)", run.stdout, re.MULTILINE)
         return found[1] if found else run.stdout.strip().splitlines()[-1]
 
-    def take_back(self, commit: str) -> Result:
+    def take_back(self, commit: str, only_own: bool) -> Result:
         started = time.monotonic()
         change = source_change(commit)
-        git("checkout", "--quiet", "--force", git("rev-parse", "HEAD").strip(), folder=self.clone)
-        git("apply", "--reverse", folder=self.clone, text=change)
+        git("reset", "--quiet", "--hard", folder=self.clone)
+        git(*TAKE_BACK, folder=self.clone, text=change)
         outcome, by = "survived", ""
-        if not self.install():
+        if re.search(r"^[+]{3} b/(src|backend)/", change, re.MULTILINE) and not self.install():
             outcome = "does not build"
         else:
-            for paths in tests_of(commit):
+            for paths in islice(tests_of(commit), 1 if only_own else None):
                 failed = self.first_failure(paths)
                 if failed:
                     outcome, by = "noticed", failed
@@ -175,8 +181,10 @@ def main() -> int:
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--commit", action="append", help="only this one; may be repeated")
     parser.add_argument("--count", type=int, default=40, help="the newest of the list; default: 40")
+    parser.add_argument("--own", action="store_true", help="only tests that the commit touched")
     arguments = parser.parse_args()
-    commits = [each for each in arguments.commit or listed_commits() if source_change(each)]
+    listed = arguments.commit or listed_commits()
+    commits = [each for each in listed if still_applies(source_change(each))]
     commits = commits[: arguments.count]
     if arguments.list:
         for commit in commits:
@@ -193,7 +201,7 @@ def main() -> int:
     for commit in commits:
         if commit in done:
             continue
-        result = bench.take_back(commit)
+        result = bench.take_back(commit, arguments.own)
         append(arguments.results, result)
         print(f"{result.commit} {result.outcome} {result.by} ({result.seconds} s)", flush=True)
         survived += result.outcome == "survived"
