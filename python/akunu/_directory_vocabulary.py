@@ -18,6 +18,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
+from akunu._added_tokens import ADDED, added_keys, token_of
 from akunu._pretokenizers import FAMILIES, PreTokenizer
 from akunu._text_frame import TextFrame, frame_of
 from akunu._tokenizer_steps import prefixes_first_only
@@ -80,6 +81,7 @@ def read_directory_vocabulary(directory: Path, config: Mapping[str, Any]) -> Voc
         stop_ids=vocabulary.stop_ids | frozenset(read.stop_ids),
         space_prefix_at_start_only=read.prefix_at_start_only,
         space_prefix_unless_there=read.prefix_unless_there,
+        spells_spaces_late=read.spells_spaces_late,
         notes=(*read.notes, *map(said_of_directory, vocabulary.notes)),
     )
 
@@ -124,6 +126,7 @@ class ReadTokenizer:
     pre: PreTokenizer | None = None
     prefix_at_start_only: bool = False
     prefix_unless_there: bool = False
+    spells_spaces_late: bool = False
     adds: tuple[bool | None, bool | None] = (None, None)  # BOS, EOS
     stop_ids: list[int] = field(default_factory=list)
     frame: TextFrame | None = None
@@ -162,6 +165,7 @@ class _TokenizerJson:
             "tokenizer.ggml.merges": self._merges(),
             "tokenizer.ggml.add_bos_token": False,
             "tokenizer.ggml.add_space_prefix": False,
+            **self._added_keys(),
         }
         result = ReadTokenizer(metadata)
         unknown = self._model.get("unk_token")
@@ -173,7 +177,6 @@ class _TokenizerJson:
         else:
             self._read_metaspace(result, pieces)
         self._read_frame(result)
-        self._note_added(result)
         for option in ("dropout", "continuing_subword_prefix", "end_of_word_suffix"):
             if self._model.get(option):
                 _refuse(f"model.{option} is {self._model[option]!r}; akunu has no such option")
@@ -196,12 +199,12 @@ class _TokenizerJson:
             "tokenizer.ggml.token_type": [kinds.get(i, NORMAL) for i in range(len(by_id))],
             "tokenizer.ggml.scores": np.concatenate([scores, more]),
             "tokenizer.ggml.unknown_token_id": unknown,
+            **self._added_keys(),
         }
         metadata["tokenizer.ggml.add_space_prefix"] = has_prefix(self._described)
         result = ReadTokenizer(metadata, steps=steps_of(self._described))
         result.prefix_at_start_only = prefixes_first_only(self._described)
         self._read_frame(result)
-        self._note_added(result)
         return result
 
     def _read_words(self) -> ReadTokenizer:
@@ -213,13 +216,13 @@ class _TokenizerJson:
             "tokenizer.ggml.tokens": tokens,
             "tokenizer.ggml.token_type": types,
             "tokenizer.ggml.add_space_prefix": opens_without_space(steps),
+            **self._added_keys(),
         }
         if UNKNOWN in types:
             metadata["tokenizer.ggml.unknown_token_id"] = types.index(UNKNOWN)
         result = ReadTokenizer(metadata, steps=text)
         result.prefix_at_start_only = prefixes_first_only(steps)
         self._read_frame(result)
-        self._note_added(result)
         return result
 
     def _added(self) -> list[dict[str, Any]]:
@@ -239,6 +242,11 @@ class _TokenizerJson:
             assert isinstance(position, int)
             kinds[position] = CONTROL if each.get("special") else USER_DEFINED
         return kinds
+
+    def _added_keys(self) -> dict[str, Any]:
+        vocab = self._model["vocab"]
+        pieces = vocab if isinstance(vocab, dict) else {piece for piece, _ in vocab}
+        return added_keys(self._added(), pieces, self._described.get("normalizer"))
 
     def _tokens(self, byte_level: bool) -> tuple[list[str], list[int]]:
         vocab = _mapping(self._model.get("vocab"), "model.vocab")
@@ -274,31 +282,43 @@ class _TokenizerJson:
         return joined
 
     def _read_normalizer(self, result: ReadTokenizer, byte_level: bool) -> None:
+        found: list[str] = []
         for piece in _flat(self._described.get("normalizer"), "normalizers"):
             kind = piece.get("type")
             if kind == "NFC":
                 result.metadata["tokenizer.ggml.normalizer.nfc"] = True
             elif not byte_level and kind == "Prepend" and piece.get("prepend") == SPACE:
+                if kind in found:
+                    _refuse("normalizer Prepend is there twice; akunu has one space in front")
                 result.metadata["tokenizer.ggml.add_space_prefix"] = True
             elif not byte_level and kind == "Replace" and _replaces_spaces(piece):
                 pass  # what SentencePiece's tokenizers do here
             else:
                 _refuse(f"normalizer {_told(piece)} is not supported")
+            found.append(str(kind))
+        result.spells_spaces_late = "Replace" not in found
 
     def _read_metaspace(self, result: ReadTokenizer, pieces: list[dict[str, Any]]) -> None:
+        spells_spaces = not result.spells_spaces_late
         for piece in pieces:
             if piece.get("type") == "Metaspace" and piece.get("replacement") == SPACE:
                 if piece.get("split", True):
                     _refuse("pre_tokenizer Metaspace with split is not supported for BPE")
+                if result.metadata["tokenizer.ggml.add_space_prefix"]:
+                    _refuse("pre_tokenizer Metaspace behind another space in front of texts")
                 scheme = piece.get("prepend_scheme", "always")
                 if "prepend_scheme" not in piece and piece.get("add_prefix_space") is False:
                     scheme = "never"
                 result.metadata["tokenizer.ggml.add_space_prefix"] = scheme != "never"
                 result.prefix_at_start_only = scheme == "first"
-                result.prefix_unless_there = True
-            elif not (piece.get("type") == "Split" and piece.get("pattern") == {"String": " "}):
-                # (Text has no space any more: there is nothing to split.)
+                result.prefix_unless_there = spells_spaces = True
+            elif not (spells_spaces and _splits_at_spaces(piece)):
+                # (Behind what spells spaces, text has none any more: there is nothing to split.)
                 _refuse(f"pre_tokenizer {_told(piece)} is not supported here")
+        if not spells_spaces:
+            _refuse(
+                "nothing writes a space as U+2581, which akunu does where there is no ByteLevel"
+            )
 
     def _cuts(self, pieces: list[dict[str, Any]]) -> PreTokenizer:
         splits: list[str] = []
@@ -335,16 +355,6 @@ class _TokenizerJson:
                 return
             if piece.get("type") != "ByteLevel":
                 _refuse(f"post_processor {_told(piece)} is not supported")
-
-    def _note_added(self, result: ReadTokenizer) -> None:
-        for option in ("lstrip", "rstrip", "single_word"):
-            with_it = [each["content"] for each in self._added() if each.get(option)]
-            if with_it:
-                more = f" and {len(with_it) - 1} more" if len(with_it) > 1 else ""
-                result.notes.append(
-                    f"{_TOKENIZER}: {option} of token {with_it[0]!r}{more} is ignored: "
-                    "text around a token stays as it is"
-                )
 
 
 # How messages on a vocabulary, which know GGUF's keys, are said of these files.
@@ -404,6 +414,9 @@ def _limit(read: ReadTokenizer, config: Mapping[str, Any]) -> None:
     for key in ("tokens", "token_type", "scores"):
         if (values := read.metadata.get(f"tokenizer.ggml.{key}")) is not None:
             read.metadata[f"tokenizer.ggml.{key}"] = values[:rows]
+    if ADDED in read.metadata:
+        numbers = read.metadata[ADDED]
+        read.metadata[ADDED] = [number for number in numbers if token_of(number) < rows]
 
 
 def _add_special(
@@ -516,6 +529,10 @@ def _flat(piece: object, key: str) -> Iterator[dict[str, Any]]:
 
 def _replaces_spaces(piece: dict[str, Any]) -> bool:
     return piece.get("pattern") == {"String": " "} and piece.get("content") == SPACE
+
+
+def _splits_at_spaces(piece: dict[str, Any]) -> bool:
+    return piece.get("type") == "Split" and piece.get("pattern") == {"String": " "}
 
 
 def _isolates(piece: dict[str, Any]) -> bool:

@@ -124,8 +124,10 @@ class Reader:
             return ["" if i in raw else text for i, text in enumerate(strings)], raw
         return strings, {}
 
-    def numbers(self, key: str, n_tokens: int, kinds: str) -> NDArray[np.generic] | None:
+    def numbers(self, key: str, n_tokens: int | None, kinds: str) -> NDArray[np.generic] | None:
         """Return an array of a number per token, None where there is none.
+
+        `n_tokens`: None for an array of any length.
 
         Raises ModelFormatError for another length, or a type that is none of NumPy's `kinds`.
         """
@@ -142,6 +144,6 @@ class Reader:
             raise ModelFormatError(
                 f"{key} holds {array.dtype} in {array.ndim} dimensions, expected numbers in one"
             )
-        if array.size != n_tokens:
+        if n_tokens is not None and array.size != n_tokens:
             raise ModelFormatError(f"{key} has {array.size} entries, {TOKENS} has {n_tokens}")
         return array

@@ -18,8 +18,9 @@ from itertools import repeat
 from typing import Any, Final
 
 import numpy as np
-from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
+from akunu._later_tokens import LaterTokens, hidden_of
 from akunu._metadata import TOKENS
 from akunu._pretokenizers import PreTokenizer, byte_alphabet
 from akunu._tokenizer_steps import prefixes_first_only, stop_prefixing
@@ -43,9 +44,12 @@ Encode = Callable[[str, bool], list[int]]
 _LONGEST_PIECE: Final = 512
 
 
-def build(vocabulary: Vocabulary) -> Encode:
-    """Return the encoder of ordinary text for this vocabulary."""
-    builders: dict[str, Callable[[Vocabulary], Encode]] = {
+def build(vocabulary: Vocabulary, *, with_control: bool = False) -> Encode:
+    """Return the encoder of ordinary text for this vocabulary.
+
+    `with_control`: it also finds control tokens, those that are looked for in normalised text.
+    """
+    builders: dict[str, Callable[[Vocabulary, LaterTokens], Encode]] = {
         "gpt2": build_byte_level,
         "llama": build_sentencepiece,
         "bert": build_wordpiece,
@@ -54,22 +58,7 @@ def build(vocabulary: Vocabulary) -> Encode:
         "wordlevel": build_words,
         "wordpiece": build_words,
     }
-    encode = builders[vocabulary.model](vocabulary)
-    if not vocabulary.nfc:
-        return encode
-    # The library's, with which models are trained: that of Python depends on Python's version.
-    compose = normalizers.NFC().normalize_str
-    return lambda text, opens: encode(compose(text), opens)
-
-
-def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
-    """Return the ids of a text, while other threads run: only batches let go of the GIL.
-
-    A batch without offsets also takes about half of the time that `Tokenizer.encode` takes.
-    """
-    encodings: list[Encoding] = tokenizer.encode_batch_fast([text], add_special_tokens=False)
-    ids: list[int] = encodings[0].ids
-    return ids
+    return builders[vocabulary.model](vocabulary, LaterTokens(vocabulary, with_control))
 
 
 def check(vocabulary: Vocabulary) -> None:
@@ -100,21 +89,24 @@ def cutter(family: PreTokenizer) -> pre_tokenizers.PreTokenizer:
     )
 
 
-def build_byte_level(vocabulary: Vocabulary) -> Encode:
+def build_byte_level(vocabulary: Vocabulary, later: LaterTokens) -> Encode:
     """Cut with the family's expressions, spell bytes as GPT-2 does, merge by rank."""
     family = vocabulary.pre
-    tokenizer = Tokenizer(_bpe(vocabulary, ignore_merges=family.ignore_merges))
+    tokenizer = Tokenizer(_bpe(vocabulary, ignore_merges=family.ignore_merges, later=later))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [cutter(family), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
     )
+    if later and vocabulary.nfc:
+        tokenizer.normalizer = normalizers.NFC()
+    ids_of = later.added_to(tokenizer)
     missing = {byte for byte, letter in enumerate(byte_alphabet()) if letter not in vocabulary.ids}
 
     def encode(text: str, _opens: bool) -> list[int]:
         if missing:
             _refuse_bytes(text, missing)
-        return _ids(tokenizer, text)
+        return ids_of(text)
 
-    return encode
+    return compose_first(vocabulary, encode)  # which changes nothing where it comes again
 
 
 def _refuse_bytes(text: str, missing: set[int]) -> None:
@@ -126,29 +118,63 @@ def _refuse_bytes(text: str, missing: set[int]) -> None:
             )
 
 
-def build_sentencepiece(vocabulary: Vocabulary) -> Encode:
+def build_sentencepiece(vocabulary: Vocabulary, later: LaterTokens) -> Encode:
     """Merge characters into pieces, best score first; unknown characters become their bytes."""
-    # User-defined tokens are cut out of the text before this; merging never makes one.
-    ids = _ordinary_ids(vocabulary, USER_DEFINED)
     if vocabulary.scores is None:
-        model = _bpe(vocabulary, ignore_merges=False, byte_fallback=True)
+        model = _bpe(vocabulary, ignore_merges=False, byte_fallback=True, later=later)
     else:
+        # User-defined tokens are cut out of the text before this; merging never makes one.
+        ids = _ordinary_ids(vocabulary, USER_DEFINED)
         model = models.BPE(
-            {**ids, **_fallback_ids(vocabulary)},
+            later.without_gaps({**ids, **_fallback_ids(vocabulary)}),
             _merges_by_score(vocabulary, ids),
             byte_fallback=True,
             fuse_unk=True,
             unk_token=_unknown(vocabulary),
         )
-    tokenizer = Tokenizer(model)
+    if later:
+        return _sentencepiece_with(later, vocabulary, model)
+    ids_of = later.added_to(Tokenizer(model))
 
     def encode(text: str, opens: bool) -> list[int]:
         escaped = text.replace(" ", SPACE)
         has_one = vocabulary.space_prefix_unless_there and escaped.startswith(SPACE)
         prefix = SPACE if opens and vocabulary.add_space_prefix and not has_one else ""
-        return _ids(tokenizer, prefix + escaped)
+        return ids_of(prefix + escaped)
 
-    return encode
+    return compose_first(vocabulary, encode)
+
+
+def _sentencepiece_with(later: LaterTokens, vocabulary: Vocabulary, model: models.BPE) -> Encode:
+    """Leave to the library what happens to a text before such tokens are looked for, and behind."""
+    is_by_cutter = vocabulary.space_prefix_unless_there
+    spell = [] if vocabulary.spells_spaces_late else [normalizers.Replace(" ", SPACE)]
+    compose = [normalizers.NFC()] if vocabulary.nfc else []
+    has_prefix = vocabulary.add_space_prefix and not is_by_cutter
+    prefix = [normalizers.Prepend(SPACE)] if has_prefix else []
+    whole = normalizers.Sequence([*compose, *prefix, *spell])
+    scheme = "never"
+    if vocabulary.add_space_prefix:
+        scheme = "first" if vocabulary.space_prefix_at_start_only else "always"
+    opening, within = Tokenizer(model), Tokenizer(model)
+    opening.normalizer = whole
+    within.normalizer = normalizers.Sequence([*compose, *spell])
+    if is_by_cutter:
+        opening.pre_tokenizer = pre_tokenizers.Metaspace(SPACE, scheme, split=False)
+        within.pre_tokenizer = pre_tokenizers.Metaspace(SPACE, "never", split=False)
+    ids_of, more_of = later.added_to(opening), later.added_to(within, whole.normalize_str)
+    return lambda text, opens: ids_of(text) if opens else more_of(text)
+
+
+def compose_first(vocabulary: Vocabulary, encode: Encode) -> Encode:
+    """Return an encoder to which a text is given in Unicode's form C, if the vocabulary has that.
+
+    The library's, with which models are trained: that of Python depends on Python's version.
+    """
+    if not vocabulary.nfc:
+        return encode
+    compose = normalizers.NFC().normalize_str
+    return lambda text, opens: encode(compose(text), opens)
 
 
 def _merges_by_score(vocabulary: Vocabulary, ids: dict[str, int]) -> list[tuple[str, str]]:
@@ -163,20 +189,20 @@ def _merges_by_score(vocabulary: Vocabulary, ids: dict[str, int]) -> list[tuple[
     return _core.merges_by_score(ids, vocabulary.scores)
 
 
-def build_wordpiece(vocabulary: Vocabulary) -> Encode:
+def build_wordpiece(vocabulary: Vocabulary, later: LaterTokens) -> Encode:
     """Normalise and split as BERT does, then take the longest pieces from the left."""
     pieces: dict[str, int] = {}
-    tails: dict[str, int] = {}
     for piece, index in _ordinary_ids(vocabulary).items():
         if piece.startswith(SPACE):
             pieces[piece[1:]] = index
+        elif index in vocabulary.added:  # spelled as it is
+            pieces[piece] = index
         else:
-            tails["##" + piece] = index
+            pieces["##" + piece] = index
     assert vocabulary.unk_id is not None
     unknown = vocabulary.tokens[vocabulary.unk_id]
-    tokenizer = Tokenizer(
-        models.WordPiece({**pieces, **tails, unknown: vocabulary.unk_id}, unk_token=unknown)
-    )
+    pieces[unknown] = vocabulary.unk_id
+    tokenizer = Tokenizer(models.WordPiece(later.without_gaps(pieces), unk_token=unknown))
     tokenizer.normalizer = normalizers.BertNormalizer(
         clean_text=True,
         handle_chinese_chars=True,
@@ -184,28 +210,26 @@ def build_wordpiece(vocabulary: Vocabulary) -> Encode:
         lowercase=vocabulary.lowercase,
     )
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-
-    def encode(text: str, _opens: bool) -> list[int]:
-        return _ids(tokenizer, text)
-
-    return encode
+    ids_of = later.added_to(tokenizer)
+    return compose_first(vocabulary, lambda text, _opens: ids_of(text))
 
 
-def build_unigram(vocabulary: Vocabulary) -> Encode:
+def build_unigram(vocabulary: Vocabulary, later: LaterTokens) -> Encode:
     """Take the pieces whose scores have the largest sum; unknown characters become unknown."""
     steps = json.loads(vocabulary.steps)
-    opening = later = _library_unigram(vocabulary, steps)
+    opening = within = later.added_to(_library_unigram(vocabulary, steps))
     if prefixes_first_only(steps):
         stop_prefixing(steps)
-        later = _library_unigram(vocabulary, steps)
-    return lambda text, opens: _ids(opening if opens else later, text)
+        within = later.added_to(_library_unigram(vocabulary, steps))
+    return compose_first(vocabulary, lambda text, opens: opening(text) if opens else within(text))
 
 
 def _library_unigram(vocabulary: Vocabulary, steps: Mapping[str, Any]) -> Tokenizer:
     assert vocabulary.scores is not None
     assert vocabulary.unk_id is not None
-    hidden = np.isin(vocabulary.types, (CONTROL, USER_DEFINED))
-    described = library_json(vocabulary.tokens, vocabulary.scores, hidden, vocabulary.unk_id, steps)
+    described = library_json(
+        vocabulary.tokens, vocabulary.scores, hidden_of(vocabulary), vocabulary.unk_id, steps
+    )
     try:
         return Tokenizer.from_str(described)
     except Exception as error:
@@ -215,12 +239,13 @@ def _library_unigram(vocabulary: Vocabulary, steps: Mapping[str, Any]) -> Tokeni
 _NEWLINES = re.compile("(\n+)")
 
 
-def build_gemma4(vocabulary: Vocabulary) -> Encode:
+def build_gemma4(vocabulary: Vocabulary, later: LaterTokens) -> Encode:
     """Merge by rank on characters with spaces spelled U+2581; no words, only runs of newlines.
 
     A run of newlines that is a token is that token; other unknown characters become their bytes.
     """
-    tokenizer = Tokenizer(_bpe(vocabulary, ignore_merges=False, byte_fallback=True))
+    model = _bpe(vocabulary, ignore_merges=False, byte_fallback=True, later=later)
+    ids_of = later.added_to(Tokenizer(model))
     ordinary = _ordinary_ids(vocabulary)
     newlines = {text: index for text, index in ordinary.items() if not text.strip("\n")}
 
@@ -231,16 +256,18 @@ def build_gemma4(vocabulary: Vocabulary) -> Encode:
             if part in newlines:
                 ids.append(newlines[part])
             elif part:
-                ids += _ids(tokenizer, part)
+                ids += ids_of(part)
         return ids
 
-    return encode
+    return compose_first(vocabulary, encode)
 
 
 def _ordinary_ids(vocabulary: Vocabulary, *more: int) -> dict[str, int]:
     """Return the tokens that text may become: not control, not unknown, not a byte's name."""
     hidden = np.flatnonzero(np.isin(vocabulary.types, (UNKNOWN, CONTROL, BYTE, *more))).tolist()
     ids = dict(vocabulary.ids)
+    # What the model's own vocabulary lacks is found as a whole or not at all.
+    hidden += [index for index, rule in vocabulary.added.items() if not rule.is_piece]
     for index in hidden:
         ids.pop(vocabulary.tokens[index], None)
     return ids
@@ -267,10 +294,17 @@ def _unknown(vocabulary: Vocabulary) -> str | None:
     return None if vocabulary.unk_id is None else vocabulary.tokens[vocabulary.unk_id]
 
 
-def _bpe(vocabulary: Vocabulary, *, ignore_merges: bool, byte_fallback: bool = False) -> models.BPE:
+def _bpe(
+    vocabulary: Vocabulary,
+    *,
+    ignore_merges: bool,
+    later: LaterTokens,
+    byte_fallback: bool = False,
+) -> models.BPE:
     ids = _ordinary_ids(vocabulary)
     pairs = _pairs(vocabulary.merges)
-    extra = _fallback_ids(vocabulary) if byte_fallback else {}
+    known = {**ids, **_fallback_ids(vocabulary)} if byte_fallback else ids
+    known = later.without_gaps(known)
     options = {
         "ignore_merges": ignore_merges,
         "byte_fallback": byte_fallback,
@@ -281,10 +315,10 @@ def _bpe(vocabulary: Vocabulary, *, ignore_merges: bool, byte_fallback: bool = F
     # unknown tokens, but panics on one into an unknown token: that is looked for here, in C.
     if all(map(ids.__contains__, map("".join, pairs))):
         with suppress(Exception):
-            return models.BPE({**ids, **extra}, pairs, **options)
+            return models.BPE(known, pairs, **options)
     pairs = [pair for pair in pairs if all(text in ids for text in (*pair, "".join(pair)))]
     try:
-        return models.BPE({**ids, **extra}, pairs, **options)
+        return models.BPE(known, pairs, **options)
     except Exception as error:
         raise ModelFormatError(f"{MERGES} cannot be used: {error}") from None
 

@@ -5,9 +5,14 @@
 
 from __future__ import annotations
 
+import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+
+from tokenizers import Tokenizer
+
+from akunu.errors import UnsupportedModelError
 
 
 def metaspaces(steps: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -45,3 +50,23 @@ def library_names(tokens: Sequence[str], hidden: Iterable[bool]) -> list[str]:
         prefix + str(index) if is_hidden or not token else token
         for index, (token, is_hidden) in enumerate(zip(tokens, hidden, strict=True))
     ]
+
+
+def library_normalizer(described: object) -> Callable[[str], str]:
+    """Return what a normalizer of tokenizer.json does to a text.
+
+    Raises UnsupportedModelError for one that the library does not have.
+
+    >>> library_normalizer({"type": "Lowercase"})("A")
+    'a'
+    """
+    empty = {"type": "WordLevel", "vocab": {}, "unk_token": ""}
+    try:
+        made = Tokenizer.from_str(json.dumps({"normalizer": described, "model": empty}))
+    except Exception as error:
+        told = json.dumps(described, ensure_ascii=False)[:120]
+        raise UnsupportedModelError(
+            f"tokenizer.json: the library tokenizers cannot use normalizer {told}: {error}"
+        ) from None
+    normalize: Callable[[str], str] = made.normalizer.normalize_str
+    return normalize

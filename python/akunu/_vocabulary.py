@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from akunu._added_tokens import AddedToken, read_added
 from akunu._metadata import TOKENS, Metadata, Reader, is_utf8
 from akunu._pretokenizers import BY_NAME, PreTokenizer
 from akunu._unigram import steps_of_gguf
@@ -112,6 +113,11 @@ class Vocabulary:
     pair_has_types: bool = False  # whether tokens of the second text are of another type
     # Likewise: whether text that begins with a space gets no other one.
     space_prefix_unless_there: bool = False
+    # Of "llama": whether spaces are spelled U+2581 only behind where added tokens are looked for.
+    spells_spaces_late: bool = False
+    # Tokens that are cut out of a text by other rules than their type has, in the order in which
+    # they are looked for; all that a tokenizer.json adds.
+    added: dict[int, AddedToken] = field(default_factory=dict)
 
 
 def byte_of(token: str) -> int | None:
@@ -180,6 +186,7 @@ def read_vocabulary(metadata: Metadata, models: Sequence[str] = MODELS) -> Vocab
             "a bert vocabulary needs tokenizer.ggml.cls_token_id, seperator_token_id and "
             "unknown_token_id"
         )
+    added = read_added(reader, tokens, types, (UNKNOWN, CONTROL, USER_DEFINED))
     marked = types.copy()
     _mark_control(marked, tokens, ids, stop_ids, (bos_id, eos_id) if not types.any() else ())
     marked[marked == UNDEFINED] = NORMAL
@@ -255,6 +262,7 @@ def read_vocabulary(metadata: Metadata, models: Sequence[str] = MODELS) -> Vocab
         chat_template=chat_template,
         chat_template_fault=fault,
         notes=tuple(reader.notes),
+        added=added,
     )
 
 

@@ -14,9 +14,10 @@ from typing import Any, Final, cast
 import numpy as np
 from tokenizers import Tokenizer
 
+from akunu._later_tokens import LaterTokens, hidden_of
 from akunu._pretokenizers import byte_alphabet
 from akunu._tokenizer_steps import library_names, stop_prefixing
-from akunu._vocabulary import CONTROL, UNKNOWN, USER_DEFINED, Vocabulary
+from akunu._vocabulary import UNKNOWN, Vocabulary
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
 
 KINDS: Final = {"WordLevel": "wordlevel", "WordPiece": "wordpiece"}
@@ -107,15 +108,17 @@ def spell(steps: Mapping[str, Any], token: str) -> bytes:
     )
 
 
-def build_words(vocabulary: Vocabulary) -> Callable[[str, bool], list[int]]:
+def build_words(vocabulary: Vocabulary, later: LaterTokens) -> Callable[[str, bool], list[int]]:
     """Return the encoder of ordinary text; words that are no tokens become unknown."""
     steps = json.loads(vocabulary.steps)
-    hidden = np.isin(vocabulary.types, (CONTROL, USER_DEFINED)).tolist()
+    hidden = hidden_of(vocabulary).tolist()
     names = {name: i for i, name in enumerate(library_names(vocabulary.tokens, hidden))}
     try:
         tokenizer = _library_tokenizer(steps, names)
+        ids_of = later.added_to(tokenizer)
         stop_prefixing(steps)
         within = _library_tokenizer(steps, names)
+        more_of = later.added_to(within)
     except Exception as error:
         raise ModelFormatError(f"{_WHERE}: the tokenizer cannot be used: {error}") from None
     knows_all = bool(np.any(vocabulary.types == UNKNOWN))
@@ -123,7 +126,7 @@ def build_words(vocabulary: Vocabulary) -> Callable[[str, bool], list[int]]:
     def encode(text: str, opens: bool) -> list[int]:
         used = tokenizer if opens else within
         try:
-            ids: list[int] = used.encode_batch_fast([text], add_special_tokens=False)[0].ids
+            return ids_of(text) if opens else more_of(text)
         except Exception as error:
             if not knows_all:
                 raise ArgumentError(
@@ -131,7 +134,6 @@ def build_words(vocabulary: Vocabulary) -> Callable[[str, bool], list[int]]:
                     f"unknown token: {_first_unknown(used, text, names)!r}"
                 ) from None
             raise ArgumentError(f"the text cannot be tokenized: {error}") from None
-        return ids
 
     return encode
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
+from akunu._added_tokens import added_keys
 from akunu._vocabulary import CONTROL, NORMAL, SPACE, UNKNOWN, USER_DEFINED
 from akunu.errors import ModelFormatError, UnsupportedModelError
 
@@ -53,6 +54,11 @@ def read_wordpiece(described: Mapping[str, Any]) -> dict[str, Any]:
         "tokenizer.ggml.bos_token_id": ids[opens],
         "tokenizer.ggml.seperator_token_id": ids[closes],
         "tokenizer.ggml.unknown_token_id": ids[unknown],
+        **added_keys(
+            [{**token, "id": ids[token["content"]]} for token in _added(described)],
+            ids,
+            described.get("normalizer"),
+        ),
         **normalizer,
     }
 
@@ -84,12 +90,18 @@ def spelled_in_json(token: str) -> str:
     return token.removeprefix(SPACE) if token.startswith(SPACE) else _TAIL + token
 
 
+def _added(described: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [
+        token
+        for token in described.get("added_tokens") or []
+        if isinstance(token, dict) and isinstance(token.get("content"), str)
+    ]
+
+
 def _special(described: Mapping[str, Any]) -> dict[str, int]:
-    added = described.get("added_tokens") or []
     return {
         token["content"]: CONTROL if token.get("special") else USER_DEFINED
-        for token in added
-        if isinstance(token, dict) and isinstance(token.get("content"), str)
+        for token in _added(described)
     }
 
 

@@ -372,9 +372,10 @@ class Conversation:
     def _render(self, messages: list[dict[str, str]]) -> list[str | int]:
         given = with_system(messages, self._setting.system) if self._setting.system else messages
         variables = {**self._variables, **self._setting.variables}
-        return _merged(
-            chat_pieces(self._tokenizer, self._template, given, variables=variables, now=self._now)
+        pieces = chat_pieces(
+            self._tokenizer, self._template, given, variables=variables, now=self._now
         )
+        return self._tokenizer.without_taken_spaces(_merged(pieces))
 
     def _spells(self, ids: tuple[int, ...], text: str, reasoning: str) -> bool:
         """Whether these ids are that text, those thoughts, and nothing beside them."""

@@ -20,12 +20,16 @@ class TokenBound:
         """Measure the longest token of a vocabulary."""
         self._is_byte_level = vocabulary.model == "gpt2"
         self._is_composed = vocabulary.nfc
+        # Such a token stands for any white space beside it, too.
+        self._takes_spaces = any(each.lstrip or each.rstrip for each in vocabulary.added.values())
         self._longest = self._longest_of(vocabulary)
 
     def fewest_tokens(self, text: str) -> int:
         """Return a number of tokens that the text has at least."""
         if not self._longest:
             return 0
+        if self._takes_spaces:
+            text = "".join(text.split())
         if self._is_composed and not text.isascii():
             n_letters = len(text) // 4  # NFC makes one character of at most four
         else:

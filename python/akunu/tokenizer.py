@@ -33,7 +33,7 @@ from akunu._checks import flag
 from akunu._metadata import Metadata
 from akunu._pretokenizers import byte_alphabet
 from akunu._text_models import Encode
-from akunu._token_matcher import TokenMatcher
+from akunu._token_matcher import TokenMatcher, spaces_begin, spaces_end
 from akunu._vocabulary import (
     BYTE,
     CONTROL,
@@ -73,7 +73,8 @@ class Tokenizer:
         """Make the tokenizer of a vocabulary; what merges text is built for the first text."""
         _text_models.check(vocabulary)
         self._vocabulary = vocabulary
-        self._encode: Encode | None = None
+        # Of ordinary text, without and with control tokens that are found in normalised text.
+        self._encoders: list[Encode | None] = [None, None]
         self._library_bytes = 0
         self._packed_merges = b""  # once the library has its own copy
         self._types = vocabulary.types.astype(np.uint8).tobytes()
@@ -236,7 +237,7 @@ class Tokenizer:
     @property
     def _is_built(self) -> bool:
         """Whether what merges is built; the first text waits for it, up to a second."""
-        return self._encode is not None
+        return self._encoders[0] is not None
 
     @cached_property
     def control_ids(self) -> frozenset[int]:
@@ -291,7 +292,7 @@ class Tokenizer:
         flag("add_special", add_special)
         flag("parse_special", parse_special)
         pieces = self._split(_checked_text(text), parse_special)
-        ids = self.encode_pieces(pieces)
+        ids = self._encode_parts(pieces, True, parse_special)[0]
         vocabulary = self._vocabulary
         is_bert = vocabulary.model == "bert"
         first = vocabulary.bos_id if add_special and vocabulary.add_bos else None
@@ -331,24 +332,68 @@ class Tokenizer:
     def encode_pieces(self, pieces: Iterable[str | int]) -> list[int]:
         """Return the ids of a prompt given as pieces: a str is text, an int is a token itself.
 
-        Nothing is added, and no text becomes a control token.
+        Nothing is added, and no text becomes a control token. White space that belongs to a token
+        beside it is left out.
         """
-        pieces = _items("pieces", pieces, "a sequence of str and int")
         ids: list[int] = []
         opens = True  # at the start and after a special token
-        for piece in pieces:
+        for piece in self.without_taken_spaces(pieces):
             if not isinstance(piece, str):
-                ids.append(self._checked_id(piece))
+                ids.append(piece)
                 opens = self._opens_anew
                 continue
-            for part in self._split(_checked_text(piece), parse_special=False):
-                if isinstance(part, int):
-                    ids.append(part)
-                    opens = self._opens_anew
-                else:
-                    ids += self._encode_text(part, opens)
-                    opens = False
+            more, opens = self._encode_parts(self._split(piece, parse_special=False), opens)
+            ids += more
         return ids
+
+    def without_taken_spaces(self, pieces: Iterable[str | int]) -> list[str | int]:
+        """Return pieces (see `encode_pieces`) without the white space that a token beside it takes.
+
+        Some models' tokens do, those of Phi-3 what stands behind them. Other tokens in that space
+        stay, as the `tokenizers` library has it.
+        """
+        given = [
+            _checked_text(piece) if isinstance(piece, str) else self._checked_id(piece)
+            for piece in _items("pieces", pieces, "a sequence of str and int")
+        ]
+        added = self._vocabulary.added
+        if not any(each.lstrip or each.rstrip for each in added.values()):
+            return given
+        given = [piece for piece in given if piece != ""]
+        kept: list[str | int] = []
+        is_taken = False  # whether white space here belongs to the token before
+        for at, piece in enumerate(given):
+            if not isinstance(piece, str):
+                is_taken = piece in added and added[piece].rstrip
+                kept.append(piece)
+                continue
+            behind = given[at + 1] if at + 1 < len(given) else None
+            if is_taken:
+                end = spaces_end(piece, 0)
+                first = self._split(piece, parse_special=False)[0]
+                piece = piece[min(end, len(first)) if isinstance(first, str) else 0 :]
+                is_taken = not piece
+            if piece and isinstance(behind, int) and behind in added and added[behind].lstrip:
+                last = self._split(piece, parse_special=False)[-1]
+                least = len(piece) - len(last) if isinstance(last, str) else len(piece)
+                piece = piece[: spaces_begin(piece, len(piece), least)]
+            if piece:
+                kept.append(piece)
+        return kept
+
+    def _encode_parts(
+        self, parts: Iterable[str | int], opens: bool, parse_special: bool = False
+    ) -> tuple[list[int], bool]:
+        """Return ids of text and tokens, and whether text behind them opens anew."""
+        ids: list[int] = []
+        for part in parts:
+            if isinstance(part, int):
+                ids.append(part)
+                opens = self._opens_anew
+            else:
+                ids += self._encode_text(part, opens, parse_special)
+                opens = False
+        return ids, opens
 
     def fewest_tokens(self, pieces: Iterable[str | int]) -> int:
         """Return how many tokens pieces (see `encode_pieces`) have at least, in little time.
@@ -367,8 +412,9 @@ class Tokenizer:
         """Return the text of `ids`; bytes that are not UTF-8 become U+FFFD.
 
         `skip_special` leaves control tokens out. For byte-level BPE `decode(encode(text,
-        add_special=False)) == text` always; for SentencePiece unless the text contains U+2581;
-        WordPiece keeps neither case nor spacing. Raises ArgumentError for an id out of range.
+        add_special=False)) == text` always, but for white space that belongs to a token beside it;
+        for SentencePiece unless the text contains U+2581; WordPiece keeps neither case nor spacing.
+        Raises ArgumentError for an id out of range.
         """
         stream = self.stream(skip_special=skip_special)
         return "".join([stream.push(token) for token in _ids(ids)]) + stream.finish()
@@ -421,14 +467,18 @@ class Tokenizer:
             skipped -= {i for name, i in names.items() if any(name in text for text in keep)}
         return TokenStream(self, skipped=skipped, prompt=prompt)
 
-    def _encode_text(self, text: str, opens: bool) -> list[int]:
-        # Read before `_encode` is looked at: another thread that builds it lets go of the merges
+    def _encode_text(self, text: str, opens: bool, parse_special: bool) -> list[int]:
+        # Read before the encoder is looked at: another thread that builds it lets go of the merges
         # afterwards. Where both build, they build the same.
         vocabulary = self._vocabulary
-        encode = self._encode
+        which = int(parse_special and self._has_normalized_control)
+        encode = self._encoders[which]
         if encode is None:
-            encode = self._encode = _text_models.build(vocabulary)
-            self._library_bytes = _LIBRARY_BYTES * (len(vocabulary.ids) + len(vocabulary.merges))
+            if not vocabulary.merges:
+                vocabulary = replace(vocabulary, merges=self.merges())
+            encode = _text_models.build(vocabulary, with_control=which == 1)
+            self._encoders[which] = encode
+            self._library_bytes += _LIBRARY_BYTES * (len(vocabulary.ids) + len(vocabulary.merges))
             # The library has its own copy of the merges by now. A list of them would be most of the
             # memory; pickling needs the merges, so they are kept in a form a fifth as large.
             self._packed_merges = marshal.dumps(vocabulary.merges)
@@ -495,17 +545,32 @@ class Tokenizer:
 
     @cached_property
     def _user_defined_tokens(self) -> TokenMatcher | None:
-        return self._matcher(np.flatnonzero(self._vocabulary.types == USER_DEFINED).tolist())
+        return self._matcher(self._user_defined_ids)
 
     @cached_property
     def _all_tokens(self) -> TokenMatcher | None:
-        added = np.flatnonzero(self._vocabulary.types == USER_DEFINED).tolist()
-        return self._matcher([*added, *self.control_ids])
+        return self._matcher(self._user_defined_ids | self.control_ids)
 
-    def _matcher(self, ids: list[int]) -> TokenMatcher | None:
-        tokens = {self._vocabulary.tokens[index]: index for index in ids}
+    @cached_property
+    def _user_defined_ids(self) -> frozenset[int]:
+        defined = np.flatnonzero(self._vocabulary.types == USER_DEFINED).tolist()
+        return frozenset(defined).union(self._vocabulary.added) - self.control_ids
+
+    @cached_property
+    def _has_normalized_control(self) -> bool:
+        added = self._vocabulary.added
+        return any(index in self.control_ids and added[index].normalized for index in added)
+
+    def _matcher(self, ids: Set[int]) -> TokenMatcher | None:
+        """Return what finds tokens in text as it is; the others are found by what merges."""
+        added = self._vocabulary.added
+        tokens = {
+            self._vocabulary.tokens[index]: index
+            for index in sorted(ids)
+            if index not in added or not added[index].normalized
+        }
         tokens.pop("", None)
-        return TokenMatcher(tokens) if tokens else None
+        return TokenMatcher(tokens, added) if tokens else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,14 +22,12 @@ class ByteLevel final : public TextModel {
     }
   }
 
-  void encode(std::string_view text, bool, std::vector<uint32_t>& ids) const override {
-    std::u32string characters = to_characters(text);
-    std::string normalized;
-    if (vocabulary_.nfc) {
-      characters = composed(characters);
-      normalized = to_utf8(characters);
-      text = normalized;
-    }
+  std::string normalized(std::string_view text, bool&) const override {
+    return vocabulary_.nfc ? to_utf8(composed(to_characters(text))) : std::string(text);
+  }
+
+  void encode_normalized(std::string_view text, bool, std::vector<uint32_t>& ids) const override {
+    const std::u32string characters = to_characters(text);
     std::vector<size_t> ends{characters.size()};
     for (const Expression& expression : expressions_) {
       std::vector<size_t> finer;

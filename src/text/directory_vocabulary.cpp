@@ -126,23 +126,24 @@ class DirectoryReader {
     const bool is_byte_level = std::ranges::any_of(
         steps, [](const JsonValue* step) { return text_in(step, "type") == "ByteLevel"; });
     metadata_.put("tokenizer.ggml.model", std::string_view(is_byte_level ? "gpt2" : "llama"));
+    read_normalizer(is_byte_level);
     if (is_byte_level)
       read_cuts(steps, is_set(&model, "ignore_merges"));
     else
-      check_cuts(steps);
+      check_cuts(steps, !more_.spells_spaces_late);
     read_tokens(model, is_byte_level ? Spelling::bytes : Spelling::characters,
                 text_in(&model, "unk_token"));
     read_merges(model);
-    read_normalizer(is_byte_level);
     read_special(read_frame());
   }
 
   // SentencePiece's BPE goes over the whole text, whose spaces are U+2581.
-  static void check_cuts(const std::vector<const JsonValue*>& steps) {
+  static void check_cuts(const std::vector<const JsonValue*>& steps, bool spells_spaces) {
     for (const JsonValue* step : steps) {
       const std::string type = text_in(step, "type");
       // There is no space any more that this one could split at.
-      if (type == "Split" && text_in(member(step, "pattern"), "String") == " ") continue;
+      if (spells_spaces && type == "Split" && text_in(member(step, "pattern"), "String") == " ")
+        continue;
       if (type != "Metaspace" || text_in(step, "replacement") != kSpelledSpace)
         refuse_part("pre_tokenizer " + printable(type) + " is not supported in C");
       if (is_set(step, "split", true))
@@ -154,7 +155,10 @@ class DirectoryReader {
         refuse_part(
             "pre_tokenizer Metaspace that puts a space in front of texts is read by the Python "
             "package only");
+      spells_spaces = true;
     }
+    if (!spells_spaces)
+      refuse_part("nothing writes a space as U+2581, which akunu does where there is no ByteLevel");
   }
 
   // BERT's: other settings than its own are refused.
@@ -278,6 +282,7 @@ class DirectoryReader {
   template <class TypeOf>
   void put_tokens(std::map<uint32_t, std::string> by_id, const TypeOf& type_of) {
     std::map<uint32_t, TokenType> added;
+    std::vector<AddedToken> special, others;  // as the library looks for them
     const JsonValue* tokens = member(&described_, "added_tokens");
     if (tokens != nullptr && tokens->kind != Kind::array) refuse_form("added_tokens is no list");
     if (tokens != nullptr)
@@ -286,6 +291,13 @@ class DirectoryReader {
         if (content == nullptr || content->kind != Kind::string)
           refuse_form("added_tokens has an entry without content");
         const uint32_t id = id_in(member(&token, "id"), "added_tokens");
+        const AddedToken rule = {.id = id,
+                                 .lstrip = is_set(&token, "lstrip"),
+                                 .rstrip = is_set(&token, "rstrip"),
+                                 .single_word = is_set(&token, "single_word"),
+                                 .normalized = is_set(&token, "normalized"),
+                                 .is_piece = by_id.contains(id) && !added.contains(id)};
+        if (!content->text.empty()) (is_set(&token, "special") ? special : others).push_back(rule);
         put_token(by_id, id, content->text);
         added[id] = is_set(&token, "special") ? TokenType::control : TokenType::user_defined;
       }
@@ -308,6 +320,11 @@ class DirectoryReader {
       tokens_.resize(rows);
       types.resize(rows);
     }
+    special.insert(special.end(), others.begin(), others.end());
+    std::vector<uint32_t> numbers;
+    for (const AddedToken& token : special)
+      if (token.id < tokens_.size()) numbers.push_back(number_of(token));
+    if (!numbers.empty()) metadata_.put(kAddedTokens, std::span<const uint32_t>(numbers));
     for (uint32_t id = 0; id < tokens_.size(); ++id)
       if (!tokens_[id].empty()) ids_.emplace(tokens_[id], id);
     metadata_.put("tokenizer.ggml.tokens", std::span<const std::string>(tokens_));
@@ -340,7 +357,7 @@ class DirectoryReader {
   }
 
   void read_normalizer(bool is_byte_level) {
-    bool nfc = false, prefixes = false;
+    bool nfc = false, prefixes = false, spells_spaces = false;
     for (const JsonValue* step : steps_of(described_, "normalizer", "normalizers")) {
       const std::string type = text_in(step, "type");
       const bool replaces_spaces = type == "Replace" &&
@@ -348,11 +365,15 @@ class DirectoryReader {
                                    text_in(step, "content") == kSpelledSpace;
       if (type == "NFC")
         nfc = true;
-      else if (!is_byte_level && type == "Prepend" && text_in(step, "prepend") == kSpelledSpace)
+      else if (!is_byte_level && type == "Prepend" && text_in(step, "prepend") == kSpelledSpace &&
+               !prefixes)
         prefixes = true;
-      else if (is_byte_level || !replaces_spaces)  // which SentencePiece's do anyway
+      else if (!is_byte_level && replaces_spaces)
+        spells_spaces = true;
+      else
         refuse_part("normalizer " + printable(type) + " is not supported in C");
     }
+    more_.spells_spaces_late = !is_byte_level && !spells_spaces;
     metadata_.put("tokenizer.ggml.normalizer.nfc", nfc);
     metadata_.put("tokenizer.ggml.add_space_prefix", prefixes);
   }

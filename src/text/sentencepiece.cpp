@@ -31,15 +31,15 @@ class SentencePiece final : public TextModel {
                              "tokenizer.ggml.unknown_token_id: some text would have no tokens");
   }
 
-  void encode(std::string_view text, bool opens, std::vector<uint32_t>& ids) const override {
-    std::string spelled = opens && vocabulary_.add_space_prefix ? std::string(kSpelledSpace) : "";
-    for (const char c : text) {
-      if (c == ' ')
-        spelled += kSpelledSpace;
-      else
-        spelled += c;
-    }
-    if (vocabulary_.nfc) spelled = to_utf8(composed(to_characters(spelled)));
+  std::string normalized(std::string_view text, bool& opens) const override {
+    std::string changed = opens && vocabulary_.add_space_prefix ? std::string(kSpelledSpace) : "";
+    changed += vocabulary_.spells_spaces_late ? std::string(text) : with_spelled_spaces(text);
+    return vocabulary_.nfc ? to_utf8(composed(to_characters(changed))) : changed;
+  }
+
+  void encode_normalized(std::string_view text, bool, std::vector<uint32_t>& ids) const override {
+    const std::string spelled =
+        vocabulary_.spells_spaces_late ? with_spelled_spaces(text) : std::string(text);
     if (vocabulary_.model != TokenizerModel::gemma4) return encode_piece(spelled, ids);
     // A run of newlines is cut off; one that is a token is that token.
     for (size_t at = 0; at < spelled.size();) {
@@ -57,6 +57,17 @@ class SentencePiece final : public TextModel {
   }
 
  private:
+  static std::string with_spelled_spaces(std::string_view text) {
+    std::string spelled;
+    for (const char c : text) {
+      if (c == ' ')
+        spelled += kSpelledSpace;
+      else
+        spelled += c;
+    }
+    return spelled;
+  }
+
   bool has_scores() const { return !vocabulary_.scores.empty(); }
 
   uint32_t find(std::string_view text) const {

@@ -21,6 +21,7 @@ std::unique_ptr<const TextModel> make_text_model(const Vocabulary& vocabulary) {
 
 bool is_ordinary(const Vocabulary& vocabulary, uint32_t id) {
   const TokenType type = vocabulary.types[id];
+  if (const AddedToken* added = vocabulary.find_added(id); added && !added->is_piece) return false;
   return vocabulary.is_text[id] && !vocabulary.tokens[id].empty() && type != TokenType::control &&
          type != TokenType::unknown && type != TokenType::byte;
 }

@@ -56,15 +56,31 @@ std::string replace_all(std::string_view text, std::string_view what, std::strin
 Tokenizer::Tokenizer(std::unique_ptr<const Vocabulary> vocabulary)
     : vocabulary_(std::move(vocabulary)), model_(make_text_model(*vocabulary_)) {
   bytes_.reserve(size());
+  for (uint32_t id = 0; id < size(); ++id) bytes_.push_back(spell(id));
+  for (const AddedToken& token : vocabulary_->added) add(token, vocabulary_->tokens[token.id]);
   for (uint32_t id = 0; id < size(); ++id) {
-    bytes_.push_back(spell(id));
     const std::string& token = vocabulary_->tokens[id];
     if (token.empty() || !vocabulary_->is_text[id]) continue;
-    const bool is_added = vocabulary_->types[id] == TokenType::user_defined;
-    if (is_added) added_.add(token, id);
-    if (is_control(id)) control_.add(token, id);
-    if (is_added || is_control(id)) added_and_control_.add(token, id);
+    if (is_control(id)) control_.add(token, {.id = id});
+    const bool is_name = is_control(id) || vocabulary_->types[id] == TokenType::user_defined;
+    if (is_name && vocabulary_->find_added(id) == nullptr) add({.id = id}, token);
   }
+}
+
+void Tokenizer::add(const AddedToken& token, const std::string& text) {
+  if (text.empty() || !vocabulary_->is_text[token.id]) return;
+  const auto add_to = [&](TokenMatcher Matchers::* matcher, std::string_view pattern) {
+    if (!is_control(token.id)) (added_.*matcher).add(pattern, token);
+    (added_and_control_.*matcher).add(pattern, token);
+  };
+  if (!token.normalized) return add_to(&Matchers::raw, text);
+  bool opens = true;
+  const std::string& pattern = patterns_.emplace_back(model_->normalized(text, opens));
+  if (pattern.empty())  // the library finds it between all characters
+    throw UnsupportedModelError(
+        "tokenizer.json: the normalizer leaves nothing of the added token '" + printable(text) +
+        "'");
+  add_to(&Matchers::normalized, pattern);
 }
 
 bool Tokenizer::is_control(uint32_t token) const {
@@ -87,8 +103,9 @@ std::vector<uint32_t> Tokenizer::encode(std::string_view text, bool add_special,
   // What the text itself begins and ends with, if that is a token of its own.
   std::optional<uint32_t> begins_with, ends_with;
   bool is_first = true;
+  const Matchers& matchers = parse_special ? added_and_control_ : added_;
   const auto on_text = [&](std::string_view part) {
-    model_->encode(part, opens, ids);
+    encode_text(part, opens, matchers.normalized, ids);
     opens = false;
     is_first = false;
     ends_with.reset();
@@ -100,7 +117,7 @@ std::vector<uint32_t> Tokenizer::encode(std::string_view text, bool add_special,
     is_first = false;
     ends_with = id;
   };
-  (parse_special ? added_and_control_ : added_).split(text, on_text, on_token);
+  matchers.raw.split(text, on_text, on_token);
   if (!add_special) return ids;
   const bool is_bert = is_wordpiece();
   const std::optional<uint32_t>& last = is_bert ? vocabulary_->separator : vocabulary_->eos;
@@ -110,21 +127,66 @@ std::vector<uint32_t> Tokenizer::encode(std::string_view text, bool add_special,
   return ids;
 }
 
+// Added tokens that are normalised are found in normalised text.
+void Tokenizer::encode_text(std::string_view text, bool opens, const TokenMatcher& normalized,
+                            std::vector<uint32_t>& ids) const {
+  if (normalized.is_empty()) return model_->encode(text, opens, ids);
+  const std::string changed = model_->normalized(text, opens);
+  normalized.split(
+      changed,
+      [&](std::string_view part) {
+        const bool is_first = part.data() == changed.data();
+        model_->encode_normalized(part, opens && is_first, ids);
+      },
+      [&](uint32_t id) { ids.push_back(id); });
+}
+
+// A text between two tokens, without the white space that they take; other tokens in that space stay.
+std::string_view Tokenizer::without_taken_spaces(std::string_view text,
+                                                 std::optional<uint32_t> before,
+                                                 std::optional<uint32_t> behind) const {
+  const AddedToken* const left = before ? vocabulary_->find_added(*before) : nullptr;
+  const AddedToken* const right = behind ? vocabulary_->find_added(*behind) : nullptr;
+  // The lengths of what lies before the first token in it, and behind the last.
+  const auto ends = [&] {
+    std::optional<size_t> first;
+    size_t last = 0;
+    added_.raw.split(
+        text,
+        [&](std::string_view part) {
+          last = part.size();
+          if (!first) first = last;
+        },
+        [&](uint32_t) {
+          last = 0;
+          if (!first) first = 0;
+        });
+    return std::pair(first.value_or(0), last);
+  };
+  if (left != nullptr && left->rstrip)
+    text.remove_prefix(std::min(spaces_end(text, 0), ends().first));
+  if (right != nullptr && right->lstrip)
+    text = text.substr(0, spaces_begin(text, text.size(), text.size() - ends().second));
+  return text;
+}
+
 std::vector<uint32_t> Tokenizer::encode_chat(std::span<const ChatPart> parts) const {
   std::vector<uint32_t> ids;
   bool opens = true;
   std::string text;  // that stands between two control tokens, whoever wrote it
+  std::optional<uint32_t> before;
   const auto on_text = [&](std::string_view part) {
-    model_->encode(part, opens, ids);
+    encode_text(part, opens, added_.normalized, ids);
     opens = false;
   };
   const auto on_token = [&](uint32_t id) {
     ids.push_back(id);
     opens = vocabulary_->opens_anew;
   };
-  const auto flush = [&] {
-    added_.split(text, on_text, on_token);
+  const auto flush = [&](std::optional<uint32_t> behind) {
+    added_.raw.split(without_taken_spaces(text, before, behind), on_text, on_token);
     text.clear();
+    before = behind;
   };
   for (const ChatPart& part : parts) {
     if (!part.is_template) {
@@ -134,11 +196,11 @@ std::vector<uint32_t> Tokenizer::encode_chat(std::span<const ChatPart> parts) co
     control_.split(
         part.text, [&](std::string_view own) { text += own; },
         [&](uint32_t id) {
-          flush();
+          flush(id);
           on_token(id);
         });
   }
-  flush();
+  flush(std::nullopt);
   const std::optional<uint32_t>& bos = vocabulary_->bos;
   if (vocabulary_->add_bos && bos && (ids.empty() || ids[0] != *bos)) ids.insert(ids.begin(), *bos);
   return ids;

@@ -8,7 +8,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,7 +57,19 @@ class Tokenizer {
 
   std::unique_ptr<const Vocabulary> vocabulary_;
   std::unique_ptr<const TextModel> model_;
-  TokenMatcher added_, control_, added_and_control_;
+  // Finds tokens in text as it is, and in normalised text.
+  struct Matchers {
+    TokenMatcher raw, normalized;
+  };
+  void add(const AddedToken& token, const std::string& pattern);
+  void encode_text(std::string_view text, bool opens, const TokenMatcher& normalized,
+                   std::vector<uint32_t>& ids) const;
+  std::string_view without_taken_spaces(std::string_view text, std::optional<uint32_t> before,
+                                        std::optional<uint32_t> behind) const;
+
+  std::deque<std::string> patterns_;  // of `Matchers::normalized`
+  Matchers added_, added_and_control_;
+  TokenMatcher control_;            // by their names, wherever a template writes them
   std::vector<std::string> bytes_;  // of every token
 };
 

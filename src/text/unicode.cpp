@@ -114,6 +114,17 @@ Category category_of(char32_t character) {
   return static_cast<Category>(run_of<CategoryRun>(kCategories, character).category);
 }
 
+bool is_word_character(char32_t character) {
+  // Symbols that are alphabetic: circled and squared letters.
+  constexpr Range kLetterLike[] = {
+      {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
+  const Category category = category_of(character);
+  const bool is_letter_or_mark = category >= Category::upper && category <= Category::letter_number;
+  const bool joins = character == 0x200C || character == 0x200D;
+  return is_letter_or_mark || category == Category::connector || joins ||
+         holds(kLetterLike, character);
+}
+
 bool is_white_space(char32_t character) {
   if (character <= ' ') return character == ' ' || (character >= '\t' && character <= '\r');
   if (character == 0x85) return true;

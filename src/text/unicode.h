@@ -66,6 +66,9 @@ GraphemeBreak grapheme_break_of(char32_t character);
 // White_Space of Unicode; U+001C to U+001F are none.
 bool is_white_space(char32_t character);
 
+// Whether an expression's `\w` matches: letters, marks, digits, what joins them ("_"), and letter-like symbols.
+bool is_word_character(char32_t character);
+
 bool bert_removes(char32_t character);
 bool bert_punctuates(char32_t character);
 bool bert_strips(char32_t character);

@@ -24,7 +24,10 @@ class PieceTable {
   explicit PieceTable(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {
     for (uint32_t id = 0; id < vocabulary.tokens.size(); ++id) {
       const TokenType type = vocabulary.types[id];
-      const bool is_hidden = type == TokenType::control || type == TokenType::user_defined;
+      const AddedToken* added = vocabulary.find_added(id);
+      const bool is_piece = added != nullptr && added->is_piece;
+      const bool is_hidden =
+          type == TokenType::control || (type == TokenType::user_defined && !is_piece);
       if (!is_hidden && vocabulary.is_text[id] && !vocabulary.tokens[id].empty())
         sorted_.push_back(id);
     }
@@ -73,7 +76,7 @@ class Unigram final : public TextModel {
     }
   }
 
-  void encode(std::string_view text, bool opens, std::vector<uint32_t>& ids) const override {
+  std::string normalized(std::string_view text, bool& opens) const override {
     std::string changed =
         vocabulary_.nfc ? to_utf8(composed(to_characters(text))) : std::string(text);
     // A text that begins with something else than was given does not open any more.
@@ -81,11 +84,16 @@ class Unigram final : public TextModel {
       opens = opens && !drops_first(i, changed);
       changed = changed_by(i, changed);
     }
+    return changed;
+  }
+
+  void encode_normalized(std::string_view changed, bool opens,
+                         std::vector<uint32_t>& ids) const override {
     if (!steps_.cuts_at_spaces) return encode_part(changed, opens, ids);
     for (size_t at = 0; at < changed.size();) {
       const size_t begin = at;
       while (at < changed.size() && !is_space(changed, at)) at += length(changed, at);
-      if (at > begin) encode_part(std::string_view(changed).substr(begin, at - begin), false, ids);
+      if (at > begin) encode_part(changed.substr(begin, at - begin), false, ids);
       if (at < changed.size()) at += length(changed, at);
     }
   }

@@ -81,6 +81,7 @@ class Reader {
     const bool by_rank = is(TokenizerModel::sentencepiece) && has(kMerges) && !has(kScores);
     if ((is(TokenizerModel::sentencepiece) && !by_rank) || is_unigram) read_scores();
     if (is(TokenizerModel::byte_level) || is(TokenizerModel::gemma4) || by_rank) read_merges();
+    read_added_tokens();
     read_special_tokens();
     mark_control();
     read_flags();
@@ -201,6 +202,18 @@ class Reader {
     if (n_undefined > 0)
       note(std::to_string(n_undefined) + " of " + std::string(kTypes) +
            " are 0 (undefined): taken as normal");
+  }
+
+  void read_added_tokens() {
+    std::vector<uint32_t> names;
+    for (uint32_t id = 0; id < made_->types.size(); ++id) {
+      const TokenType type = made_->types[id];
+      if (type == TokenType::unknown || type == TokenType::control ||
+          type == TokenType::user_defined)
+        names.push_back(id);
+    }
+    made_->added = read_added(file_, made_->tokens, names);
+    for (size_t i = 0; i < made_->added.size(); ++i) made_->added_at[made_->added[i].id] = i;
   }
 
   void check_length(std::string_view key, size_t length) const {
@@ -378,6 +391,7 @@ class Reader {
   }
 
   void add_beside() {
+    made_->spells_spaces_late = made_->beside.spells_spaces_late;
     if (made_->beside.unigram) {
       made_->unigram = *made_->beside.unigram;
       made_->add_space_prefix = made_->unigram.prefix != UnigramSteps::Prefix::never;

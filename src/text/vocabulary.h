@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "text/added_tokens.h"
 #include "text/pre_tokenizers.h"
 #include "text/unigram.h"
 #include "weight/gguf.h"
@@ -38,6 +39,7 @@ struct BesideGguf {
   std::optional<std::vector<std::string>> splits = {};
   bool ignore_merges = false;
   std::optional<UnigramSteps> unigram = {};
+  bool spells_spaces_late = false;
 };
 
 struct Vocabulary {
@@ -52,6 +54,8 @@ struct Vocabulary {
   std::optional<uint32_t> bos, eos, eot, pad, unknown, separator;
   bool add_bos = false, add_eos = false;
   bool add_space_prefix = false;
+  // Of SentencePiece: whether spaces are spelled only behind where added tokens are looked for.
+  bool spells_spaces_late = false;
   bool opens_anew = true;  // whether text behind a special token begins like a new one
   bool lowercase = true, strip_accents = true;
   bool nfc = false;
@@ -61,6 +65,15 @@ struct Vocabulary {
   BesideGguf beside = {};          // what `pre` refers to, where no family has it
   PreTokenizer own_pre = {};       // likewise
   std::vector<std::string> notes;  // what the file says and was ignored, a line each
+  // Tokens that are cut out of a text by other rules than their type has, in the order in which they are
+  // looked for; all that a tokenizer.json adds.
+  std::vector<AddedToken> added = {};
+  std::unordered_map<uint32_t, size_t> added_at = {};  // of an id in `added`
+
+  const AddedToken* find_added(uint32_t id) const {
+    const auto found = added_at.find(id);
+    return found == added_at.end() ? nullptr : &added[found->second];
+  }
 };
 
 // Throws ModelFormatError for what contradicts itself, UnsupportedModelError for a tokenizer model

@@ -25,18 +25,33 @@ class WordPiece final : public TextModel {
       const std::string_view token = vocabulary.tokens[id];
       if (token.starts_with(kSpelledSpace))
         heads_.emplace(token.substr(kSpelledSpace.size()), id);
+      else if (vocabulary.find_added(id) != nullptr)  // spelled as it is
+        heads_.emplace(token, id);
       else
         tails_.emplace(token, id);
     }
   }
 
   void encode(std::string_view text, bool, std::vector<uint32_t>& ids) const override {
+    encode_characters(normal_characters(text), ids);
+  }
+
+  std::string normalized(std::string_view text, bool&) const override {
+    return to_utf8(normal_characters(text));
+  }
+
+  void encode_normalized(std::string_view text, bool, std::vector<uint32_t>& ids) const override {
+    encode_characters(to_characters(text), ids);
+  }
+
+ private:
+  void encode_characters(std::u32string_view characters, std::vector<uint32_t>& ids) const {
     std::u32string word;
     const auto end_word = [&] {
       encode_word(word, ids);
       word.clear();
     };
-    for (const char32_t character : normalized(text)) {
+    for (const char32_t character : characters) {
       if (is_white_space(character)) {
         end_word();
       } else if (bert_punctuates(character)) {
@@ -50,8 +65,7 @@ class WordPiece final : public TextModel {
     end_word();
   }
 
- private:
-  std::u32string normalized(std::string_view text) const {
+  std::u32string normal_characters(std::string_view text) const {
     std::u32string cleaned;
     for (const char32_t character : to_characters(text)) {
       if (bert_removes(character)) continue;

@@ -32,6 +32,7 @@ class ConfigObject {
   uint32_t needed_count(std::string_view key, uint32_t usual = 0);
   float needed_number(std::string_view key);
 
+  const std::vector<std::string>& keys() const { return object_->keys; }
   // Keys that nobody asked for by now, printable, without the prefix.
   std::vector<std::string> unused() const;
   const std::string& prefix() const { return prefix_; }

@@ -1,8 +1,35 @@
 #include "weight/hf_quantization.h"
 
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
 #include "core/error.h"
 
 namespace akunu {
+namespace {
+
+constexpr uint32_t kBits[] = {2, 3, 4, 5, 6, 8}, kGroups[] = {32, 64, 128};
+
+// The name of a layer without what programs put in front of it, or leave out.
+std::string_view without_prefixes(std::string_view name) {
+  for (bool is_done = false; !is_done;) {
+    is_done = true;
+    for (const std::string_view prefix : {"model.", "language_model."})
+      if (name.starts_with(prefix)) {
+        name.remove_prefix(prefix.size());
+        is_done = false;
+      }
+  }
+  return name;
+}
+
+bool fits(const MlxGroups& groups, const MlxShape& shape) {
+  return groups.is_mxfp4 == shape.has_byte_scales && shape.words % groups.bits == 0 &&
+         shape.words / groups.bits * 32 == shape.scales * groups.group;
+}
+
+}  // namespace
 
 HfQuantization::HfQuantization(ConfigObject& config) {
   mlx_ = config.object("quantization");
@@ -10,6 +37,9 @@ HfQuantization::HfQuantization(ConfigObject& config) {
   if (!mlx_ && other && !other->find("quant_method") && other->find("bits")) mlx_ = other;
   if (mlx_) {
     usual_ = read_groups(*mlx_, std::nullopt);
+    for (const std::string& key : mlx_->keys())
+      if (mlx_->find(key) != nullptr && mlx_->find(key)->kind == JsonValue::Kind::object)
+        entries_.emplace(without_prefixes(key), key);
     return;
   }
   if (!other) return;
@@ -38,10 +68,33 @@ HfQuantization::HfQuantization(ConfigObject& config) {
   }
 }
 
-std::optional<MlxGroups> HfQuantization::mlx_groups(const std::string& layer) const {
+std::optional<MlxGroups> HfQuantization::mlx_groups(const std::string& layer, const MlxShape& shape,
+                                                    const std::string& label) const {
   if (!mlx_) return std::nullopt;
   const JsonValue* const entry = mlx_->find(layer);
-  if (entry == nullptr || entry->kind != JsonValue::Kind::object) return usual_;
+  if (entry != nullptr && entry->kind == JsonValue::Kind::object) return groups_of_entry(layer);
+  const auto [first, last] = entries_.equal_range(without_prefixes(layer));
+  for (auto named = first; named != last; ++named)
+    if (const MlxGroups groups = groups_of_entry(named->second); fits(groups, shape)) return groups;
+  if (fits(*usual_, shape)) return usual_;
+  if (constexpr MlxGroups kMxfp4 = {4, 32, true}; fits(kMxfp4, shape)) return kMxfp4;
+  std::vector<MlxGroups> found;
+  for (const uint32_t group : kGroups)
+    for (const uint32_t bits : kBits)
+      if (const MlxGroups groups = {bits, group}; fits(groups, shape)) found.push_back(groups);
+  for (const auto value : {&MlxGroups::group, &MlxGroups::bits})
+    if (const auto same = std::ranges::find(found, (*usual_).*value, value); same != found.end())
+      return *same;
+  if (found.size() < 2) return found.empty() ? usual_ : found[0];
+  std::string choices;
+  for (const MlxGroups& groups : found)
+    choices += (choices.empty() ? "" : " or ") + std::to_string(groups.group) + " at " +
+               std::to_string(groups.bits) + " bits";
+  throw ModelFormatError(label + " has groups of " + choices +
+                         " by its shape, and config.json has no entry that says which");
+}
+
+MlxGroups HfQuantization::groups_of_entry(const std::string& layer) const {
   ConfigObject own = *mlx_->object(layer);
   return read_groups(own, usual_);
 }

@@ -76,19 +76,29 @@ Format affine_format(const HfTensor& scales, const MlxGroups& groups) {
                               "; akunu has F16, BF16 and F32 for scales");
 }
 
+MlxShape mlx_shape(const HfTensors& tensors, const HfTensor& weight, const std::string& layer) {
+  MlxShape shape{.words = weight.tensor->shape.back()};
+  if (const HfTensor* scales = find_tensor(tensors, layer + ".scales")) {
+    shape.scales = scales->tensor->shape.empty() ? 0 : scales->tensor->shape.back();
+    shape.has_byte_scales = scales->tensor->type->name == "U8";
+  }
+  return shape;
+}
+
 SourceTensor mlx_tensor(const HfTensors& tensors, const HfTensor& weight, const std::string& layer,
                         const HfQuantization& quantization) {
-  const std::string& name = weight.tensor->name;
-  const std::optional<MlxGroups> groups =
-      quantization.mlx_groups(name.substr(0, name.size() - kWeight.size()));
-  if (!groups)
-    throw UnsupportedModelError(weight.label() +
-                                " has whole numbers (U32), and config.json does not say how they " +
-                                "are quantised");
   const std::vector<uint64_t>& shape = weight.tensor->shape;
   if (shape.size() != 2)
     throw UnsupportedModelError(weight.label() + " is quantised and has " +
                                 std::to_string(shape.size()) + " dimensions; akunu has two there");
+  const std::string& name = weight.tensor->name;
+  const std::optional<MlxGroups> groups =
+      quantization.mlx_groups(name.substr(0, name.size() - kWeight.size()),
+                              mlx_shape(tensors, weight, layer), weight.label());
+  if (!groups)
+    throw UnsupportedModelError(weight.label() +
+                                " has whole numbers (U32), and config.json does not say how they " +
+                                "are quantised");
   const uint64_t n = shape[0], words = shape[1];
   const uint64_t k = words / groups->bits * 32;
   if (n == 0 || words == 0 || words % groups->bits != 0 || k % groups->group != 0)

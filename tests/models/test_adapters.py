@@ -318,6 +318,29 @@ def test_an_adapter_of_another_model_says_which_shape_differs(model_case, tmp_pa
         loaded(model_case("llama-gqa").path, {"a": path})
 
 
+@each_line("number, said", [(np.nan, "NaN"), (np.inf, "infinite"), (-np.inf, "infinite")])
+@each_line("dtype, half", [("F32", 0), ("F16", 1), ("BF16", 0)])
+@each_line("kind", ["gguf", "peft"])
+def test_a_matrix_that_holds_no_numbers_is_refused_by_name(
+    model_case, tmp_path, kind, dtype, half, number, said
+) -> None:
+    case = model_case("llama-gqa")
+    adapter = random_adapter(case.spec)
+    adapter.matrices["model.layers.1.mlp.up_proj"][half][2, 3] = number
+    name = f"up_proj.lora_{'AB'[half]}.weight"
+    if kind == "peft":
+        path = files.write_peft(tmp_path / "a", adapter, dtype=dtype)
+    elif dtype == "BF16":
+        return  # of peft's kind alone
+    else:
+        name = f"ffn_up.weight.lora_{'ab'[half]}"
+        halves = np.float32 if dtype == "F32" else np.float16
+        path = files.write_gguf(tmp_path / "a.gguf", adapter, number=halves)
+    with pytest.raises(ModelFormatError, match=f"{name}.*{said}.*in row 2, column 3") as caught:
+        loaded(case.path, {"a": path})
+    assert str(path) in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

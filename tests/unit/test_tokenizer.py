@@ -490,7 +490,7 @@ def test_splits_of_a_piece_are_merges_in_the_order_of_scores(
 def test_what_merges_text_is_built_for_the_first_text(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[Vocabulary] = []
 
-    def build(vocabulary: Vocabulary) -> _text_models.Encode:
+    def build(vocabulary: Vocabulary, **_options: bool) -> _text_models.Encode:
         built.append(vocabulary)
         return lambda text, _opens: [len(text)]
 

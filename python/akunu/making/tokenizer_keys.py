@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
+from akunu._added_tokens import ADDED, AddedToken
 from akunu._directory_vocabulary import ReadTokenizer, read_directory_tokenizer
 from akunu._metadata import TOKENS
 from akunu._sentencepiece_file import read_sentencepiece
@@ -69,6 +70,10 @@ def tokenizer_keys(
         notes += _notes_on_spaces(read)
     else:
         keys["tokenizer.ggml.cls_token_id"] = keys[_BOS]
+    if not any(rule.changes_text for rule in map(AddedToken.of_number, keys.get(ADDED, []))):
+        keys.pop(ADDED, None)  # then types of tokens say all
+    elif ADDED in keys:
+        keys[ADDED] = np.array(keys[ADDED], np.int32)
     _fill_up(keys, n_rows)
     notes += _add_stops(keys, read.stop_ids)
     keys[TOKEN_TYPE] = np.array(keys[TOKEN_TYPE], np.int32)
