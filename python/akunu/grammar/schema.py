@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from akunu.grammar import Grammar, Weakened
 from akunu.grammar.errors import SchemaError, lone_surrogate
-from akunu.grammar.limits import WIDE, why_none_begins, why_too_wide
+from akunu.grammar.limits import WIDE, matcher_of, why_none_begins, why_too_wide
 from akunu.grammar.schema_brief import brief as made_brief
 from akunu.grammar.schema_endless import containing_itself, endless, without_endless
 from akunu.grammar.schema_reading import Schema, root_place
 from akunu.grammar.schema_source import schema_of
 from akunu.grammar.schema_writing import Writer
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher
 
 WHITESPACE = r"[ ]|\r?\n[ \t]{0,64}"
 """Where JSON allows whitespace: one space, or one end of line and an indentation.
@@ -56,12 +59,14 @@ def _compiled(source: Any, weaken: bool, compact: bool, brief: bool) -> Grammar:
         if lone_surrogate(text):  # no token has a part of one
             pointer = next(place for place, part in _texts(original, "") if lone_surrogate(part))
             raise SchemaError(pointer, "a text with a lone surrogate is not valid Unicode")
-        error = _error(text)
+        matcher = matcher_of(text)
+        error = _error(text) if matcher.is_error() else None
         if error is None and brief:
             text = _grammar(made_brief(written, _is_refused), compact)
             if error := _error(text):
                 raise SchemaError("", f"no short texts fit it ({_plain(error)})")
-        if error is None and (refused := _too_wide(writer, text)):
+            matcher = matcher_of(text)
+        if error is None and (refused := _too_wide(writer, matcher)):
             raise refused
         if error is None:
             left_out = [Weakened(pointer, reason) for pointer, reason in dropped.items()]
@@ -126,9 +131,9 @@ def _located(writer: Writer, written: Schema, error: str) -> SchemaError:
     return SchemaError("", reason)
 
 
-def _too_wide(writer: Writer, grammar: str) -> SchemaError | None:
+def _too_wide(writer: Writer, matcher: LLMatcher) -> SchemaError | None:
     """What is wrong where a text begins, or a part of it that could go on in very many ways."""
-    if reason := why_none_begins(grammar):
+    if reason := why_none_begins(matcher):
         return SchemaError("", reason)
     for place, schema in writer.written:
         if _width(schema) > WIDE:
