@@ -16,7 +16,7 @@ from test_metrics import until
 from test_serve_command import Start, start  # noqa: F401  # a fixture
 
 HELLO = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 2}
-LARGE = {"type": "integer", "multipleOf": 99999989}
+LARGE = {"type": "integer", "multipleOf": 399_989}
 ENDLESS: list[tuple[str, dict[str, Any], str]] = [
     ("multiples", {"json_schema": {"properties": {"a": LARGE}}}, "/properties/a/multipleOf"),
     ("multiples in rules", {"grammar": 'start: %json {"multipleOf": 99999989}'}, "grammar"),
@@ -109,7 +109,7 @@ def test_a_client_that_goes_away_ends_what_compiles_for_it(start: Start) -> None
     process, address = start()
     post(address, {"json_schema": {"enum": ["a"]}})  # so that a process is there
     with pytest.raises(httpx.ReadTimeout):
-        post(address, ENDLESS[0][1], seconds=0.5)
+        post(address, ENDLESS[1][1], seconds=0.5)
     begun = time.monotonic()
     until(lambda: not children(process.pid))
     assert time.monotonic() - begun < 2.0
@@ -120,7 +120,7 @@ def test_compiling_does_not_hold_up_the_end_of_the_server(start: Start) -> None:
     post(address, {"json_schema": {"enum": ["a"]}})
     (child,) = children(process.pid)
     with ThreadPoolExecutor(2) as threads:
-        compiling = threads.submit(post, address, ENDLESS[0][1])
+        compiling = threads.submit(post, address, ENDLESS[1][1])
         spent = seconds_of(child)
         until(lambda: seconds_of(child) > spent + 0.2)
         begun = time.monotonic()
