@@ -56,14 +56,15 @@ def _compiled(source: Any, weaken: bool, compact: bool, brief: bool) -> Grammar:
             if "" in names and name is not None:
                 raise _never_ending(writer, name)
             written = without_endless(written, names)
-        if (part := clashing_factors(written)) is not None:
+        text = _grammar(written, compact)
+        has_several = text.count('"multipleOf"') > 1
+        if has_several and (part := clashing_factors(written)) is not None:
             why = "factors of multipleOf meet here whose common multiple is too large"
             clash = _of_part(writer, part, why)
             if not weaken or clash.pointer in ("", *dropped):
                 raise clash
             dropped[clash.pointer] = clash.reason
             continue
-        text = _grammar(written, compact)
         if lone_surrogate(text):  # no token has a part of one
             pointer = next(place for place, part in _texts(original, "") if lone_surrogate(part))
             raise SchemaError(pointer, "a text with a lone surrogate is not valid Unicode")
