@@ -45,6 +45,7 @@ TREE = {
     "$ref": "#/$defs/node",
 }
 LARGE = 2**63
+LARGEST = [str(int(3.4028234663852886e38) + by) for by in (-1, 0, 1)]
 
 
 @each_line(
@@ -52,7 +53,8 @@ LARGE = 2**63
     [
         (INT64, [str(n) for n in (-LARGE, -LARGE - 1, LARGE - 1, LARGE, 0, -7)]),
         (UINT64, [str(n) for n in (2 * LARGE - 1, 2 * LARGE, -1, 0, 7)]),
-        (FLOAT, ["1.5", "-0.25", str(int(3.4028234663852886e38)), "9" * 39, "-" + "9" * 39]),
+        (FLOAT, ["1.5", "-0.25", "9" * 39, *(s + n for n in LARGEST for s in ("", "-"))]),
+        ({"type": "number", "minimum": -0.0, "maximum": 0.1234567890123456}, ["0", "0.2", "-1"]),
         (DOUBLE, ["1.5", "0", str(int(1.7976931348623157e308)), "2" + "0" * 308, "1" + "0" * 400]),
         (
             {"type": "integer", "exclusiveMinimum": 2**53, "exclusiveMaximum": 2**53 + 3},
@@ -128,6 +130,24 @@ def test_random_bounds_hold_exactly() -> None:
             assert not valid, schema
             continue
         assert {text for text in texts if accepts(grammar, text)} == valid, schema
+
+
+@each_line(
+    "schema, texts",
+    [
+        ({"exclusiveMinimum": 7.431394376659524e-10}, ["0.0000000007431394376659524", "0.1"]),
+        ({"exclusiveMinimum": -925050131524955.2}, ["-925050131524955.2", "-925050131524955.1"]),
+        ({"minimum": 0, "exclusiveMinimum": 0, "maximum": 0.5}, ["0", "0.0", "0.1", "0.5", "0.6"]),
+        ({"exclusiveMinimum": 0, "exclusiveMaximum": 0.5}, ["0", "0.5", "0.49", "-0.1"]),
+        ({"maximum": 8.44377124939775e-10, "minimum": -0.5}, ["0.0", "-0.5", "0.000000001"]),
+    ],
+)
+def test_small_bounds_hold_exactly(schema: dict[str, Any], texts: list[str]) -> None:
+    schema = {"type": "number", **schema}
+    grammar = from_schema(schema)
+    for text in texts:
+        valid = Draft202012Validator(schema).is_valid(json.loads(text))
+        assert accepts(grammar, text) == valid, text
 
 
 @each_line(

@@ -41,16 +41,17 @@ class Bounds:
         lowest, highest = self.lowest, self.highest
         if lowest is not None:
             whole = _whole(lowest, up=True)
-            lowest = whole + 1 if self.is_above and whole == lowest else whole
+            lowest = Decimal(int(whole) + (self.is_above and whole == lowest))
         if highest is not None:
             whole = _whole(highest, up=False)
-            highest = whole - 1 if self.is_below and whole == highest else whole
+            highest = Decimal(int(whole) - (self.is_below and whole == highest))
         return Bounds(lowest, highest)
 
     def negated(self) -> Bounds:
         """What the opposite of such a number may be."""
-        lowest = None if self.highest is None else -self.highest
-        highest = None if self.lowest is None else -self.lowest
+        # Arithmetic would round to 28 digits.
+        lowest = None if self.highest is None else self.highest.copy_negate()
+        highest = None if self.lowest is None else self.lowest.copy_negate()
         return Bounds(lowest, highest, self.is_below, self.is_above)
 
 
@@ -177,12 +178,12 @@ def is_too_long(bounds: Bounds) -> bool:
         len(whole) + len(fraction) > _MOST_DIGITS
         for each in (bounds.lowest, bounds.highest)
         if each is not None
-        for whole, fraction in [_digits(abs(each))]
+        for whole, fraction in [_digits(each)]
     )
 
 
 def _digits(number: Decimal) -> tuple[str, str]:
-    whole, _, fraction = f"{number:f}".partition(".")
+    whole, _, fraction = f"{number.copy_abs():f}".partition(".")
     return whole.lstrip("0") or "0", fraction.rstrip("0")
 
 

@@ -67,7 +67,10 @@ def exact(schema: Schema, whitespace: str | None, options: dict[str, Any]) -> st
 
 def is_inexact_number(schema: dict[str, Any]) -> bool:
     """Whether llguidance rounds a bound, a value or a factor of this schema's own."""
-    if any(_is_large(schema[key]) for key in _BOUNDS if key in schema):
+    bounds = [schema[key] for key in _BOUNDS if key in schema]
+    if any(map(_is_large, bounds)) or any(map(_has_many_digits, bounds)):
+        return True
+    if _is_open_wrongly(schema):
         return True
     if "const" in schema and _is_large(schema["const"]):
         return True
@@ -79,12 +82,9 @@ def is_inexact_number(schema: dict[str, Any]) -> bool:
 
 def too_large_factor(value: float, *, is_integer: bool) -> bool:
     """Whether no automaton counts in steps of a number, and the last digits do not tell either."""
-    digits = decimal_of(value).normalize().as_tuple()
-    coefficient = int("".join(map(str, digits.digits)))
-    if not isinstance(digits.exponent, int) or digits.exponent < 0:
-        return coefficient > MOST_MULTIPLE
-    factor = coefficient * 10**digits.exponent
-    return factor > MOST_MULTIPLE and multiples(factor, is_integer=is_integer) is None
+    if value != int(value):
+        return int("".join(map(str, decimal_of(value).as_tuple().digits))) > MOST_MULTIPLE
+    return value > MOST_MULTIPLE and multiples(int(value), is_integer=is_integer) is None
 
 
 def clashing_factors(schema: Schema) -> Schema | None:
@@ -128,6 +128,23 @@ def _is_large(value: Any) -> bool:
         return any(map(_is_large, value.values()))
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and math.isfinite(value) and abs(value) > EXACT
+
+
+def _is_open_wrongly(schema: dict[str, Any]) -> bool:
+    """Whether llguidance lets a bound in that is left out: of two bounds, or of a short range."""
+    lower = [schema[key] for key in ("minimum", "exclusiveMinimum") if key in schema]
+    upper = [schema[key] for key in ("maximum", "exclusiveMaximum") if key in schema]
+    if len(lower) > 1 or len(upper) > 1:
+        return True
+    is_open = "exclusiveMinimum" in schema or "exclusiveMaximum" in schema
+    return is_open and bool(lower and upper) and int(abs(lower[0])) == int(abs(upper[0]))
+
+
+def _has_many_digits(value: float) -> bool:
+    """Whether a fraction has more digits than llguidance's reader of JSON keeps."""
+    if isinstance(value, int) or not math.isfinite(value) or value == int(value):
+        return False
+    return len(decimal_of(value).as_tuple().digits) > 15 or abs(value) < 1e-6
 
 
 def _multiples(schema: dict[str, Any]) -> str | None:
