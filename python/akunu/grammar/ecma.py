@@ -31,11 +31,13 @@ from akunu.grammar.ecma_parsing import (
     Sequence,
     parse_pattern,
 )
+from akunu.grammar.ecma_words import no_word
 from akunu.grammar.gbnf_parsing import Chars
 
 MOST_CHARACTERS = 50_000
 """Of a pattern: each token of a text costs time for each of its characters."""
 _MOST_UNROLLED = 3
+_MOST_STEPS = 2000
 _REST: Node = Repeat(EVERY, 0, None)
 
 
@@ -66,7 +68,7 @@ def translated_as_one(pattern: str) -> str:
 def _conditions(pattern: str) -> list[Node]:
     if len(pattern) > MOST_CHARACTERS:
         raise PatternError(0, f"{len(pattern)} characters, of which {MOST_CHARACTERS} are the most")
-    whole = _texts(parse_pattern(pattern))
+    whole = _Reader().texts(parse_pattern(pattern))
     parts = whole.parts if isinstance(whole, Both) else (whole,)
     return [_plain(part) for part in parts]
 
@@ -81,111 +83,126 @@ def _plain(node: Node) -> Node:
         return _choice([_plain(option) for option in node.options])
     if isinstance(node, Repeat):
         return Repeat(_plain(node.part), node.least, node.most)
+    if isinstance(node, Not) and (found := no_word(node.part)) is not None:
+        return found
     try:
         return without_both(node)
     except TooLargeError as error:
         raise PatternError(0, f"a look ahead or behind that is too large ({error})") from None
 
 
-def _texts(node: Node) -> Node:
-    """All texts in which a pattern is found."""
-    items: list[Node] = list(node.parts) if isinstance(node, Sequence) else [node]
-    ends: list[Node] = []
-    # What has to be before the end of the text is asked of the whole of it.
-    while len(items) > 1 and isinstance(items[-1], Edge) and items[-1].is_end:
-        look = items[-2]
-        if not isinstance(look, Look) or not look.is_behind:
-            break
-        if _holds(look.part, (Edge, Look)):
-            raise PatternError(look.position, _called(look))
-        before = _sequence([_REST, look.part])
-        ends.append(Not(before) if look.is_negative else before)
-        del items[-2]
-    at_start = _following(items, at_start=True)
-    found = at_start
-    if (later := _following(items, at_start=False)) != NEVER:
-        if later == at_start:
-            found = _sequence([_REST, at_start])
-        else:
-            found = _choice([_sequence([Repeat(EVERY, 1, None), later]), at_start])
-    return _both([found, *ends])
+class _Reader:
+    """Works out edges and looks around, in not too many steps."""
 
+    def __init__(self) -> None:
+        self._n_steps = 0
 
-def _following(items: list[Node], *, at_start: bool) -> Node:
-    """What a text may be from a place on where these are found one after the other."""
-    if not items:
-        return _REST
-    n_plain = next((i for i, each in enumerate(items) if _holds(each, (Edge, Look))), len(items))
-    if n_plain:
-        own = items[:n_plain]
-        rest = items[n_plain:]
-        further = _sequence([*own, _following(rest, at_start=False)])
-        if at_start and all(map(nullable, own)) and any(map(_begins, rest)):
-            return _choice([_following(rest, at_start=True), further])
-        return further
-    first, rest = items[0], items[1:]
-    if isinstance(first, Edge):
-        if first.is_end:
-            return EMPTY if nullable(_following(rest, at_start=at_start)) else NEVER
-        return _following(rest, at_start=True) if at_start else NEVER
-    if isinstance(first, Look):
-        if first.is_behind:
-            raise PatternError(first.position, _called(first))
-        ahead = _following([first.part], at_start=at_start)
-        further = _following(rest, at_start=at_start)
-        return _both([further, Not(ahead) if first.is_negative else ahead])
-    if isinstance(first, Sequence):
-        return _following([*first.parts, *rest], at_start=at_start)
-    if isinstance(first, Choice):
-        return _choice([_following([option, *rest], at_start=at_start) for option in first.options])
-    assert isinstance(first, Repeat)
-    return _repeated(first, rest, at_start)
+    def texts(self, node: Node) -> Node:
+        """All texts in which a pattern is found."""
+        items: list[Node] = list(node.parts) if isinstance(node, Sequence) else [node]
+        ends: list[Node] = []
+        # What has to be before the end of the text is asked of the whole of it.
+        while len(items) > 1 and isinstance(items[-1], Edge) and items[-1].is_end:
+            look = items[-2]
+            if not isinstance(look, Look) or not look.is_behind:
+                break
+            if _holds(look.part, (Edge, Look)):
+                raise PatternError(look.position, _called(look))
+            before = _sequence([_REST, look.part])
+            ends.append(Not(before) if look.is_negative else before)
+            del items[-2]
+        at_start = self._following(items, at_start=True)
+        found = at_start
+        if (later := self._following(items, at_start=False)) != NEVER:
+            if later == at_start:
+                found = _sequence([_REST, at_start])
+            else:
+                found = _choice([_sequence([Repeat(EVERY, 1, None), later]), at_start])
+        return _both([found, *ends])
 
-
-def _repeated(repeat: Repeat, rest: list[Node], at_start: bool) -> Node:
-    """What follows where something with an edge or a look in it is repeated."""
-    part, least, most = repeat.part, repeat.least, repeat.most
-    if most == 0:
-        return _following(rest, at_start=at_start)
-    if most is not None and most <= _MOST_UNROLLED:
-        again = _following(
-            [part, Repeat(part, max(0, least - 1), most - 1), *rest], at_start=at_start
+    def _following(self, items: list[Node], *, at_start: bool) -> Node:
+        """What a text may be from a place on where these are found one after the other."""
+        self._n_steps += 1
+        if self._n_steps > _MOST_STEPS:
+            raise PatternError(0, "too many alternatives with edges or looks around")
+        if not items:
+            return _REST
+        n_plain = next(
+            (i for i, each in enumerate(items) if _holds(each, (Edge, Look))), len(items)
         )
-        return _choice([again, _following(rest, at_start=at_start)] if least == 0 else [again])
-    if (found := _without_looks(repeat)) is not None and rest == [Edge(is_end=True)]:
-        return found
-    # Options without edges any number of times; one that begins the text first, one that ends it
-    # last.
-    options = list(part.options) if isinstance(part, Choice) else [part]
-    options = [each for option in options for each in _spread(option)]
-    plain = [each for each in options if not _holds(each, (Edge, Look))]
-    ends = [each for each in options if _ends_text(each)]
-    begins = [each for each in options if _begins_text(each)]
-    if len(plain) + len(ends) + len(begins) < len(options):
-        raise PatternError(_position(part), "a look around or an edge that is repeated")
+        if n_plain:
+            own = items[:n_plain]
+            rest = items[n_plain:]
+            further = _sequence([*own, self._following(rest, at_start=False)])
+            if at_start and all(map(nullable, own)) and any(map(_begins, rest)):
+                return _choice([self._following(rest, at_start=True), further])
+            return further
+        first, rest = items[0], items[1:]
+        if isinstance(first, Edge):
+            if first.is_end:
+                return EMPTY if nullable(self._following(rest, at_start=at_start)) else NEVER
+            return self._following(rest, at_start=True) if at_start else NEVER
+        if isinstance(first, Look):
+            if first.is_behind:
+                raise PatternError(first.position, _called(first))
+            ahead = self._following([first.part], at_start=at_start)
+            further = self._following(rest, at_start=at_start)
+            return _both([further, Not(ahead) if first.is_negative else ahead])
+        if isinstance(first, Sequence):
+            return self._following([*first.parts, *rest], at_start=at_start)
+        if isinstance(first, Choice):
+            return _choice(
+                [self._following([option, *rest], at_start=at_start) for option in first.options]
+            )
+        assert isinstance(first, Repeat)
+        return self._repeated(first, rest, at_start)
 
-    # One that may be empty at the edge may be there as often as needed.
-    is_free = any(
-        all(map(nullable, each.parts[:-1] if each in ends else each.parts[1:]))
-        for each in (*ends, *begins)
-        if isinstance(each, Sequence)
-    ) or any(isinstance(each, Edge) for each in (*ends, *begins))
+    def _repeated(self, repeat: Repeat, rest: list[Node], at_start: bool) -> Node:
+        """What follows where something with an edge or a look in it is repeated."""
+        part, least, most = repeat.part, repeat.least, repeat.most
+        if most == 0:
+            return self._following(rest, at_start=at_start)
+        if most is not None and most <= _MOST_UNROLLED:
+            again = self._following(
+                [part, Repeat(part, max(0, least - 1), most - 1), *rest], at_start=at_start
+            )
+            return _choice(
+                [again, self._following(rest, at_start=at_start)] if least == 0 else [again]
+            )
+        if (found := _without_looks(repeat)) is not None and rest == [Edge(is_end=True)]:
+            return found
+        # Options without edges any number of times; before them one that begins the text, and
+        # behind them one that ends it.
+        options = list(part.options) if isinstance(part, Choice) else [part]
+        options = [each for option in options for each in _spread(option)]
+        plain = [each for each in options if not _holds(each, (Edge, Look))]
+        ends = [each for each in options if _ends_text(each)]
+        begins = [each for each in options if _begins_text(each)]
+        if len(plain) + len(ends) + len(begins) < len(options):
+            raise PatternError(_position(part), "a look around or an edge that is repeated")
 
-    def times(n: int) -> list[Node]:
-        fewest = 0 if is_free and n else max(0, least - n)
-        highest = None if most is None else most - n
-        return [Repeat(_choice(plain), fewest, highest)]
+        # One that may be empty at the edge may be there as often as needed.
+        is_free = any(
+            all(map(nullable, each.parts[:-1] if each in ends else each.parts[1:]))
+            for each in (*ends, *begins)
+            if isinstance(each, Sequence)
+        ) or any(isinstance(each, Edge) for each in (*ends, *begins))
 
-    begin = _choice(begins)
-    end = _choice(ends)
-    ways = [[*times(0), *rest]]
-    if ends:
-        ways.append([*times(1), end, *rest])
-    if begins:
-        ways.append([begin, *times(1), *rest])
+        def times(n: int) -> list[Node]:
+            fewest = 0 if is_free and n else max(0, least - n)
+            highest = None if most is None else most - n
+            return [Repeat(_choice(plain), fewest, highest)]
+
+        begin = _choice(begins)
+        end = _choice(ends)
+        ways = [[*times(0), *rest]]
         if ends:
-            ways.append([begin, *times(2), end, *rest])
-    return _choice([_following(way, at_start=at_start) for way in ways])
+            ways.append([*times(1), end, *rest])
+        if begins:
+            ways.append([begin, *times(1), *rest])
+            if ends:
+                ways.append([begin, *times(2), end, *rest])
+        return _choice([self._following(way, at_start=at_start) for way in ways])
 
 
 def _spread(node: Node) -> list[Node]:

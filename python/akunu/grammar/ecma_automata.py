@@ -6,6 +6,7 @@ small (Moore), and its states are taken away one by one until an expression is l
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import lru_cache
 from itertools import pairwise
 
@@ -22,9 +23,13 @@ from akunu.grammar.ecma_parsing import (
 )
 from akunu.grammar.gbnf_parsing import LAST, Chars, Ranges, united
 
-_MOST_STATES = 120
-_MOST_PARTS = 4000
-"""Characters and operators of the expression that comes out."""
+_MOST_STATES = 600
+_MOST_ASKED = 1500
+"""Characters and operators of an expression."""
+_MOST_LEFT = 100_000
+"""Those of all states."""
+_MOST_PARTS = 6000
+"""Those of the expression that comes out."""
 
 
 class TooLargeError(Exception):
@@ -49,6 +54,7 @@ def without_both(node: Node) -> Node:
     numbers: dict[Node, int] = {node: 0}
     moves: list[list[int]] = []
     open_states = [node]
+    n_parts = 0
     for state in open_states:
         moves.append([])
         for letter in letters:
@@ -56,6 +62,9 @@ def without_both(node: Node) -> Node:
             if following not in numbers:
                 if len(numbers) >= _MOST_STATES:
                     raise TooLargeError(f"more than {_MOST_STATES} states")
+                n_parts += _size(following)
+                if n_parts > _MOST_LEFT:
+                    raise TooLargeError("too large states")
                 numbers[following] = len(numbers)
                 open_states.append(following)
             moves[-1].append(numbers[following])
@@ -66,8 +75,12 @@ def _letters(node: Node) -> list[Ranges]:
     """Classes of characters that no part tells apart."""
     classes: list[Ranges] = []
     left = [node]
+    n_parts = 0
     while left:
         part = left.pop()
+        n_parts += 1
+        if n_parts > _MOST_ASKED:
+            raise TooLargeError(f"more than {_MOST_ASKED} parts")
         if isinstance(part, Properties):
             raise TooLargeError("Unicode's properties in it")
         if isinstance(part, Chars):
@@ -139,7 +152,7 @@ def _one(*options: Node) -> Node:
         flat |= dict.fromkeys(option.options if isinstance(option, Choice) else [option])
     if _EVERY_TEXT in flat:
         return _EVERY_TEXT
-    ordered = sorted(flat, key=repr)
+    ordered = sorted(flat, key=hash)
     return ordered[0] if len(ordered) == 1 else Choice(tuple(ordered))
 
 
@@ -152,7 +165,7 @@ def _all(*parts: Node) -> Node:
     flat.pop(_EVERY_TEXT, None)
     if not flat:
         return _EVERY_TEXT
-    ordered = sorted(flat, key=repr)
+    ordered = sorted(flat, key=hash)
     return ordered[0] if len(ordered) == 1 else Both(tuple(ordered))
 
 
@@ -184,7 +197,8 @@ def _expression(moves: list[list[int]], ends: list[bool], letters: list[Ranges])
     left = set(range(n))
     while left:
         # That with the fewest ways through it first: the expression stays short.
-        state = min(left, key=lambda one: _ways_through(edges, one))
+        n_in, n_out = Counter(b for _, b in edges), Counter(a for a, _ in edges)
+        state = min(left, key=lambda one: n_in[one] * n_out[one])
         left.remove(state)
         loop = edges.pop((state, state), None)
         around = [] if loop is None else [Repeat(loop, 0, None)]
@@ -201,12 +215,6 @@ def _expression(moves: list[list[int]], ends: list[bool], letters: list[Ranges])
     return edges.get((start, end), NEVER)
 
 
-def _ways_through(edges: dict[tuple[int, int], Node], state: int) -> int:
-    n_in = sum(b == state and a != state for a, b in edges)
-    n_out = sum(a == state and b != state for a, b in edges)
-    return n_in * n_out
-
-
 def _shortened(node: Node) -> Node:
     """`(|a)` as `a?`, which is easier to read."""
     if isinstance(node, Choice) and EMPTY in node.options:
@@ -216,11 +224,11 @@ def _shortened(node: Node) -> Node:
 
 
 def _size(node: Node) -> int:
-    if isinstance(node, Sequence):
+    if isinstance(node, Sequence | Both):
         return 1 + sum(map(_size, node.parts))
     if isinstance(node, Choice):
         return 1 + sum(map(_size, node.options))
-    return 1 + _size(node.part) if isinstance(node, Repeat) else 1
+    return 1 + _size(node.part) if isinstance(node, Repeat | Not) else 1
 
 
 def _classes(moves: list[list[int]], ends: list[bool]) -> list[int]:

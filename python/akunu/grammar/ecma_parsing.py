@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from akunu.grammar.gbnf_parsing import LAST, Chars, Ranges, united
 from akunu.grammar.gbnf_parsing import inverted as all_but
@@ -410,6 +411,7 @@ class _Parser:
         return Chars(_in_both_cases(ranges) if self._flags.ignores_case else ranges)
 
 
+@lru_cache(maxsize=256)
 def _in_both_cases(ranges: Ranges) -> Ranges:
     """Characters, and what they are in the other case."""
     found = list(ranges)
