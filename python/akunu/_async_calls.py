@@ -532,10 +532,21 @@ async def _as_it_is(decoder: ReplyDecoder) -> ReplyDecoder:
 
 
 async def result_of(function: Callable[[], Result], is_quick: bool) -> Result:
-    """Call a function, where it takes long in a thread of the loop's own executor."""
+    """Call a function, where it takes long in a thread of the loop's own executor.
+
+    Cancelling it ends the grammars that it compiles in other processes.
+    """
+    import asyncio
+
     from akunu._wakers import running_loop
 
     loop = running_loop()
     if is_quick:
         return function()
-    return await loop.run_in_executor(None, copy_context().run, function)
+    try:
+        return await loop.run_in_executor(None, copy_context().run, function)
+    except asyncio.CancelledError:  # which the thread does not hear of
+        from akunu.grammar.apart import cancel_compiling
+
+        cancel_compiling()
+        raise

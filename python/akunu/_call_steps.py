@@ -212,6 +212,7 @@ class CallSteps:
     def _constraint(self, grammar: Grammar | None) -> _core.Constraint | None:
         if grammar is None:
             return None
+        from akunu.grammar.apart import compiling_here
         from akunu.grammar.vocabulary import constraint_of, needs_vocabulary, ruling_words
 
         if self._tokenizer.opens_with_space:
@@ -220,9 +221,9 @@ class CallSteps:
             for each in (*grammar.after.until, grammar.after.then):
                 if not isinstance(each, str):
                     self._token_ids(each, "a FreeText's tokens")
-        return constraint_of(
-            self._grammar_vocabulary if needs_vocabulary(grammar) else None, grammar
-        )
+        vocabulary = self._grammar_vocabulary if needs_vocabulary(grammar) else None
+        with compiling_here():
+            return constraint_of(vocabulary, grammar)
 
     @property
     def _grammar_vocabulary(self) -> _core.GrammarVocabulary:

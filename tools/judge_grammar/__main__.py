@@ -4,6 +4,7 @@ python -m tools.judge_grammar maskbench SCHEMAS.jsonl.gz [-m MODEL] [-o REPORT.j
 python -m tools.judge_grammar suite FOLDER [-o REPORT.json]
 python -m tools.judge_grammar llguidance tests/judges/llguidance_tests.json [-o REPORT.json]
 python -m tools.judge_grammar read-llguidance CHECKOUT -o tests/judges/llguidance_tests.json
+python -m tools.judge_grammar ask-node -o tests/judges/ecma.json
 python -m tools.judge_grammar cost SCHEMAS.jsonl.gz [-m MODEL] [-n 300] [-o REPORT.json]
 python -m tools.judge_grammar generate SCHEMAS.jsonl.gz -m MODEL [-n 300] [-o REPORT.json]
 """
@@ -20,7 +21,7 @@ from tools.judge_grammar.acceptance import Judge
 
 import akunu
 
-JUDGES = ["maskbench", "suite", "llguidance", "read-llguidance", "cost", "generate"]
+JUDGES = ["maskbench", "suite", "llguidance", "read-llguidance", "ask-node", "cost", "generate"]
 
 
 def main(arguments: list[str]) -> int:
@@ -28,7 +29,7 @@ def main(arguments: list[str]) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("judge", choices=JUDGES)
-    parser.add_argument("data", type=Path)
+    parser.add_argument("data", type=Path, nargs="?", help="not of ask-node")
     parser.add_argument("-m", "--model", default="ember", help="whose tokens; a name or a file")
     parser.add_argument("-n", type=int, default=0, help="schemas; 0: all; cost, generate: 300")
     parser.add_argument("--seeds", type=int, default=2)
@@ -59,6 +60,10 @@ def main(arguments: list[str]) -> int:
 
         options.output.write_text(as_data(options.data), encoding="utf-8")
         return 0
+    elif options.judge == "ask-node":
+        from tools.judge_grammar.ecma import table
+
+        result = table(n=options.n or 300)
     elif options.judge == "cost":
         from tools.judge_grammar.cost import cost
 

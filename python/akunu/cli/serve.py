@@ -48,6 +48,7 @@ def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str,
         run.prepare_log()
         run.allow_connections()
         run.serve(create_app(settings, served), settings, sockets, ready)
+    run.leave_threads()
     gc.freeze()  # what Python looks for in a process that ends takes longer than all the rest
     return 0
 

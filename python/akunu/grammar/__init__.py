@@ -121,9 +121,10 @@ def from_schema(
     flag("weaken", weaken)
     flag("compact", compact)
     flag("brief", brief)
-    from akunu.grammar.schema import compile_schema
+    from akunu.grammar.apart import compiled
 
-    return compile_schema(source, weaken=weaken, compact=compact, brief=brief)
+    options = {"weaken": weaken, "compact": compact, "brief": brief}
+    return compiled("schema:compile_schema", source, **options)
 
 
 def from_json() -> Grammar:
@@ -141,9 +142,9 @@ def from_regex(pattern: str | re.Pattern[str]) -> Grammar:
     >>> from_regex("[0-9]+").llguidance
     '{"grammars": [{"lark_grammar": "start: /[0-9]+/"}]}'
     """
-    from akunu.grammar.regex import compile_regex
+    from akunu.grammar.apart import compiled
 
-    return compile_regex(pattern)
+    return compiled("regex:compile_regex", pattern)
 
 
 def from_choice(texts: Sequence[str]) -> Grammar:
@@ -152,9 +153,9 @@ def from_choice(texts: Sequence[str]) -> Grammar:
     >>> from_choice(["yes", "no"]) == from_choice(["yes", "no", "yes"])
     True
     """
-    from akunu.grammar.choice import compile_choice
+    from akunu.grammar.apart import compiled
 
-    return compile_choice(texts)
+    return compiled("choice:compile_choice", texts)
 
 
 def from_rules(text: str) -> Grammar:
@@ -165,9 +166,9 @@ def from_rules(text: str) -> Grammar:
     >>> from_rules('root ::= "yes" | "no"') != from_rules('start: "yes"')
     True
     """
-    from akunu.grammar.rules import compile_rules
+    from akunu.grammar.apart import compiled
 
-    return compile_rules(text)
+    return compiled("rules:compile_rules", text)
 
 
 def mistakes(grammar: Grammar, text: str) -> tuple[str, ...]:

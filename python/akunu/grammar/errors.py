@@ -27,6 +27,10 @@ class SchemaError(ArgumentError):
         """Where, as a JSON pointer from the root; "" is the root itself."""
         self.reason = reason
 
+    def __reduce__(self) -> tuple[type[SchemaError], tuple[str, str]]:
+        """Go from one process to another."""
+        return type(self), (self.pointer, self.reason)
+
 
 class GrammarError(ArgumentError):
     """Rules or an expression that cannot be read; nothing was generated."""
@@ -34,8 +38,13 @@ class GrammarError(ArgumentError):
     def __init__(self, kind: str, reason: str, line: int = 1, column: int = 1) -> None:
         """Say where and why; `kind` is what was given."""
         super().__init__(f"{kind}, line {line}, column {column}: {reason}")
+        self._kind = kind
         self.reason = reason
         self.line = line
         """Counted from 1."""
         self.column = column
         """Counted from 1, in characters."""
+
+    def __reduce__(self) -> tuple[type[GrammarError], tuple[str, str, int, int]]:
+        """Go from one process to another."""
+        return type(self), (self._kind, self.reason, self.line, self.column)

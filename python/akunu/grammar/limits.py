@@ -30,14 +30,14 @@ WIDE = 1000
 """Properties or alternatives from which on a part is tried by itself."""
 
 
-def why_none_begins(grammar: str) -> str | None:
+def why_none_begins(grammar: str | LLMatcher) -> str | None:
     """Why no text of a grammar, llguidance's own JSON, can begin; None where one can."""
-    return _refused(_matcher(grammar))
+    return _refused(matcher_of(grammar) if isinstance(grammar, str) else grammar)
 
 
 def why_too_wide(grammar: str, behind: Sequence[bytes] = ()) -> str | None:
     """Why a text cannot go on behind any first character, or behind these beginnings."""
-    matcher = _matcher(grammar)
+    matcher = matcher_of(grammar)
     if reason := _refused(matcher):
         return reason
     mask = matcher.compute_bitmask()
@@ -51,7 +51,8 @@ def why_too_wide(grammar: str, behind: Sequence[bytes] = ()) -> str | None:
     return None
 
 
-def _matcher(grammar: str) -> LLMatcher:
+def matcher_of(grammar: str) -> LLMatcher:
+    """What follows a grammar from its beginning; with an error where llguidance refuses it."""
     from llguidance import LLMatcher
 
     return LLMatcher(_bytes(), grammar, log_level=0, limits=engine_limits())

@@ -7,9 +7,9 @@ from typing import Any
 
 from akunu.errors import ArgumentError
 from akunu.grammar import Grammar, from_lark
+from akunu.grammar.ecma import MOST_CHARACTERS
 from akunu.grammar.errors import GrammarError, lone_surrogate
 from akunu.grammar.limits import why_none_begins
-from akunu.grammar.schema_patterns import unsupported
 
 
 def compile_regex(pattern: str | re.Pattern[str]) -> Grammar:
@@ -22,7 +22,10 @@ def compile_regex(pattern: str | re.Pattern[str]) -> Grammar:
         raise ArgumentError(f"regex must be a text, not {pattern!r}")
     if wrong := lone_surrogate(pattern):
         raise ArgumentError(f"regex {wrong}")
-    if found := unsupported(pattern):
+    if len(pattern) > MOST_CHARACTERS:
+        reason = f"it has {len(pattern)} characters; {MOST_CHARACTERS} are the most"
+        raise GrammarError("regex", reason)
+    if found := _unsupported(pattern):
         position, what = found
         raise _error(pattern, position, f"{what} is nothing that a grammar can have")
     # Within one rule a "/" ends the expression, so that it is escaped; a line's end is written \n.
@@ -108,6 +111,42 @@ def _within_slashes(pattern: str) -> str:
             written += char
         escaped = char == "\\" and not escaped
     return written
+
+
+_LOOKS = (
+    ("(?=", "a look ahead"),
+    ("(?!", "a negative look ahead"),
+    ("(?<=", "a look behind"),
+    ("(?<!", "a negative look behind"),
+)
+
+
+def _unsupported(pattern: str) -> tuple[int, str] | None:
+    """Where an expression has a look around or a reference back, and which."""
+    inside = False
+    position = 0
+    while position < len(pattern):
+        char = pattern[position]
+        if char == "\\":
+            after = pattern[position + 1 : position + 2]
+            if not inside and after.isdigit() and after != "0":
+                return position, "a reference back"
+            if not inside and after == "k" and pattern[position + 2 : position + 3] == "<":
+                return position, "a reference back"
+            position += 2
+            continue
+        if inside:
+            inside = char != "]"
+        elif char == "[":
+            inside = True
+            # "]" right behind the opening is a character of the class in Rust and Python.
+            position += 1 if pattern[position + 1 : position + 2] == "^" else 0
+        else:
+            for opening, what in _LOOKS:
+                if pattern.startswith(opening, position):
+                    return position, what
+        position += 1
+    return None
 
 
 def _error(pattern: str, position: int, reason: str) -> GrammarError:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from akunu.grammar import Grammar, Weakened
 from akunu.grammar.errors import SchemaError, lone_surrogate
-from akunu.grammar.limits import WIDE, why_none_begins, why_too_wide
+from akunu.grammar.limits import WIDE, matcher_of, why_none_begins, why_too_wide
 from akunu.grammar.schema_brief import brief as made_brief
 from akunu.grammar.schema_endless import containing_itself, endless, without_endless
+from akunu.grammar.schema_exact import clashing_factors, exact, is_inexact_number
 from akunu.grammar.schema_reading import Schema, root_place
 from akunu.grammar.schema_source import schema_of
 from akunu.grammar.schema_writing import Writer
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher
 
 WHITESPACE = r"[ ]|\r?\n[ \t]{0,64}"
 """Where JSON allows whitespace: one space, or one end of line and an indentation.
@@ -53,15 +57,25 @@ def _compiled(source: Any, weaken: bool, compact: bool, brief: bool) -> Grammar:
                 raise _never_ending(writer, name)
             written = without_endless(written, names)
         text = _grammar(written, compact)
+        has_several = text.count('"multipleOf"') > 1
+        if has_several and (part := clashing_factors(written)) is not None:
+            why = "factors of multipleOf meet here whose common multiple is too large"
+            clash = _of_part(writer, part, why)
+            if not weaken or clash.pointer in ("", *dropped):
+                raise clash
+            dropped[clash.pointer] = clash.reason
+            continue
         if lone_surrogate(text):  # no token has a part of one
             pointer = next(place for place, part in _texts(original, "") if lone_surrogate(part))
             raise SchemaError(pointer, "a text with a lone surrogate is not valid Unicode")
-        error = _error(text)
+        matcher = matcher_of(text)
+        error = _error(text) if matcher.is_error() else None
         if error is None and brief:
             text = _grammar(made_brief(written, _is_refused), compact)
             if error := _error(text):
                 raise SchemaError("", f"no short texts fit it ({_plain(error)})")
-        if error is None and (refused := _too_wide(writer, text)):
+            matcher = matcher_of(text)
+        if error is None and (refused := _too_wide(writer, matcher)):
             raise refused
         if error is None:
             left_out = [Weakened(pointer, reason) for pointer, reason in dropped.items()]
@@ -87,6 +101,9 @@ def _grammar(schema: Schema, compact: bool) -> str:
         options["whitespace_pattern"] = WHITESPACE
     if not isinstance(schema, dict):
         schema = {} if schema else {"enum": []}
+    rules = exact(schema, None if compact else WHITESPACE, options)
+    if rules is not None:
+        return json.dumps({"grammars": [{"lark_grammar": rules}]}, ensure_ascii=False)
     grammar = {"json_schema": {**schema, "x-guidance": options}}
     return json.dumps({"grammars": [grammar]}, ensure_ascii=False)
 
@@ -113,6 +130,10 @@ def _excluded(schema: Schema, definitions: dict[str, Schema]) -> bool:
 def _located(writer: Writer, written: Schema, error: str) -> SchemaError:
     """The error with the smallest schema that llguidance refuses for the same reason."""
     reason = _plain(error)
+    if reason.startswith("Failed to generate regex"):
+        inexact = (each for _, each in writer.written if _has_inexact_number(each))
+        why = "numbers beyond 2^53 are not held beside what else is asked for here"
+        return _of_part(writer, next(inexact, None), why)
     sized = sorted(
         ((len(json.dumps(schema)), place) for place, schema in writer.written),
         key=lambda pair: (pair[0], -len(pair[1].pointer)),
@@ -126,9 +147,13 @@ def _located(writer: Writer, written: Schema, error: str) -> SchemaError:
     return SchemaError("", reason)
 
 
-def _too_wide(writer: Writer, grammar: str) -> SchemaError | None:
+def _has_inexact_number(schema: Schema) -> bool:
+    return isinstance(schema, dict) and is_inexact_number(schema)
+
+
+def _too_wide(writer: Writer, matcher: LLMatcher) -> SchemaError | None:
     """What is wrong where a text begins, or a part of it that could go on in very many ways."""
-    if reason := why_none_begins(grammar):
+    if reason := why_none_begins(matcher):
         return SchemaError("", reason)
     for place, schema in writer.written:
         if _width(schema) > WIDE:
@@ -146,9 +171,13 @@ def _width(schema: Schema) -> int:
 
 
 def _never_ending(writer: Writer, name: str) -> SchemaError:
-    definition = writer.definitions[name]
-    places = [place for place, schema in writer.written if schema is definition]
     reason = "no text fits it: each would contain another one like itself, without an end"
+    return _of_part(writer, writer.definitions[name], reason)
+
+
+def _of_part(writer: Writer, part: Schema, reason: str) -> SchemaError:
+    """The error with the place that a part was written for."""
+    places = [place for place, schema in writer.written if schema is part]
     return SchemaError(places[0].pointer if places else "", reason)
 
 

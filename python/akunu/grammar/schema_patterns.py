@@ -1,52 +1,37 @@
-"""Patterns of JSON schemas: what of them no grammar has, and where it stands."""
+"""Patterns of JSON schemas in llguidance's words, or what of them no grammar has, and where."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
+from typing import TypeVar
 
+from akunu.grammar.ecma import translated, translated_as_one
+from akunu.grammar.ecma_parsing import PatternError
 from akunu.grammar.schema_reading import Place
 
-_NEVER = (
-    (r"\(\?=", "a look ahead"),
-    (r"\(\?!", "a negative look ahead"),
-    (r"\(\?<=", "a look behind"),
-    (r"\(\?<!", "a negative look behind"),
-)
+Result = TypeVar("Result")
+
+
+def patterns_of(place: Place, pattern: str, *keys: str) -> tuple[str, ...]:
+    """The patterns that a text must all match; Inexpressible where no grammar holds it to that."""
+    return _said(translated, place, pattern, keys)
 
 
 def checked_pattern(place: Place, pattern: str, *keys: str) -> str:
-    """The pattern; Inexpressible where it has what no grammar can hold a text to."""
-    if found := unsupported(pattern):
+    """The pattern as one; Inexpressible where no grammar holds a text to it."""
+    return _said(translated_as_one, place, pattern, keys)
+
+
+def _said(
+    translate: Callable[[str], Result], place: Place, pattern: str, keys: tuple[str, ...]
+) -> Result:
+    try:
+        return translate(pattern)
+    except PatternError as error:
         from akunu.grammar.schema_writing import Inexpressible
 
-        position, what = found
-        raise Inexpressible(place, f"{what} at character {position + 1} of {pattern!r}", *keys)
-    return pattern
-
-
-def unsupported(pattern: str) -> tuple[int, str] | None:
-    """Where a pattern has a look around or a reference back, and which."""
-    inside = False
-    position = 0
-    while position < len(pattern):
-        char = pattern[position]
-        if char == "\\":
-            after = pattern[position + 1 : position + 2]
-            if not inside and after.isdigit() and after != "0":
-                return position, "a reference back"
-            if not inside and after == "k" and pattern[position + 2 : position + 3] == "<":
-                return position, "a reference back"
-            position += 2
-            continue
-        if inside:
-            inside = char != "]"
-        elif char == "[":
-            inside = True
-            # "]" right behind the opening is a character of the class in Rust and Python.
-            position += 1 if pattern[position + 1 : position + 2] == "^" else 0
-        else:
-            for never, what in _NEVER:
-                if re.match(never, pattern[position:]):
-                    return position, what
-        position += 1
-    return None
+        shown = pattern if len(pattern) <= 200 else pattern[:197] + "..."
+        what = f"{error.what} at character {error.position + 1} of {shown!r}"
+        if error.is_syntax:
+            what = f"the pattern is no regular expression: {what}"
+        raise Inexpressible(place, what, *keys) from None

@@ -6,6 +6,7 @@ for them, with every schema inside still unread. What the dialects differ in end
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -188,6 +189,8 @@ def _number(place: Place, keyword: str, value: Any) -> _Read:
         return
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise place.refuse(f"a number is expected, not {_shown(value)}", keyword)
+    if not math.isfinite(value):
+        raise place.refuse("a number is expected that a double can hold", keyword)
     if keyword == "multipleOf" and value <= 0:
         raise place.refuse(f"more than 0, not {value}", keyword)
     yield keyword, value

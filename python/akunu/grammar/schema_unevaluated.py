@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from akunu.grammar.schema_patterns import checked_pattern
 from akunu.grammar.schema_reading import Node, Schema, read, referred
 
 if TYPE_CHECKING:
@@ -65,7 +66,10 @@ def _evaluated(
         raise _Depends("a reference to itself")
     if objects:
         names |= dict.fromkeys(node.get("properties", ()))
-        patterns |= dict.fromkeys(node.get("patternProperties", ()))
+        patterns |= {
+            checked_pattern(node.place, each, "patternProperties", each): None
+            for each in node.get("patternProperties", ())
+        }
         if "additionalProperties" in node or (depth and "unevaluatedProperties" in node):
             return True
     else:

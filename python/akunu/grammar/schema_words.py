@@ -17,27 +17,6 @@ def every_text_but(words: Iterable[str]) -> str:
     return f"^{_but({word for word in words})}$"
 
 
-def every_text_not_beginning_with(words: Iterable[str]) -> str:
-    """A pattern, without a look ahead, that matches each text that begins with none of these.
-
-    >>> every_text_not_beginning_with(["ab"])
-    '^(?:|[^a][\\\\s\\\\S]*|a(?:|[^b][\\\\s\\\\S]*))$'
-    """
-    kept = {word for word in words}
-    shortest = {word for word in kept if not any(word.startswith(other) for other in kept - {word})}
-    return f"^{_not_beginning(shortest)}$"
-
-
-def _not_beginning(words: set[str]) -> str:
-    firsts = sorted({word[0] for word in words})
-    ways = ["", f"[^{''.join(map(_escaped, firsts))}]{_ANY}*"]
-    for first in firsts:
-        rest = {word[1:] for word in words if word.startswith(first)}
-        if "" not in rest:
-            ways.append(_escaped(first) + _not_beginning(rest))
-    return f"(?:{'|'.join(ways)})"
-
-
 _LETTER = r"(?:[A-Za-z0-9_ @/:,#%&=!<>~'\"-]|\\[.@/:$^*+?()|{}\[\]-])"
 _WORDS = rf"{_LETTER}+(?:\|{_LETTER}+)*"
 
@@ -46,14 +25,6 @@ def words_of(pattern: str) -> list[str] | None:
     """The texts that a pattern such as `^word$` or `^(one|other)$` matches; None for all others."""
     found = re.fullmatch(rf"\^(?:({_LETTER}+)|\((?:\?:)?({_WORDS})\))\$", pattern)
     return None if found is None else _plain(found[1] or found[2])
-
-
-def without_look_ahead(pattern: str) -> tuple[str, str] | None:
-    """Two patterns that mean `^(?!word)rest` together; None for patterns of another form."""
-    found = re.match(rf"\^\(\?!({_WORDS})\)", pattern)
-    if found is None or "|" in re.sub(r"\\.|\[[^\]]*\]|\([^()]*\)", "", pattern[found.end() :]):
-        return None  # an alternative outside would not begin with the look ahead
-    return every_text_not_beginning_with(_plain(found[1])), "^" + pattern[found.end() :]
 
 
 def _plain(words: str) -> list[str]:

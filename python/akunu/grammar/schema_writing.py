@@ -15,11 +15,11 @@ from typing import Any
 
 from akunu.grammar import Weakened
 from akunu.grammar.errors import SchemaError
+from akunu.grammar.schema_exact import MOST_MULTIPLE, too_large_factor
 from akunu.grammar.schema_formats import KNOWN, PATTERNS, UNSAYABLE
 from akunu.grammar.schema_names import restrict_names
-from akunu.grammar.schema_patterns import checked_pattern
-from akunu.grammar.schema_reading import Node, Place, Schema, read, referred
-from akunu.grammar.schema_words import without_look_ahead
+from akunu.grammar.schema_patterns import checked_pattern, patterns_of
+from akunu.grammar.schema_reading import TYPES, Node, Place, Schema, read, referred
 
 _IN_PLACE = ("$ref", "allOf", "anyOf", "oneOf", "enum", "const")
 _OBJECT = ("properties", "patternProperties", "additionalProperties")
@@ -200,8 +200,8 @@ class Writer:
             simple["type"] = simple["type"][0]
         if "type" in simple and not simple["type"]:
             simple = {"enum": [], "type": []}
-        if "pattern" in node and (split := without_look_ahead(node["pattern"])):
-            simple["allOf"] = [{"pattern": split[0]}]
+        if "pattern" in simple and (more := patterns_of(node.place, node["pattern"])[1:]):
+            simple["allOf"] = [{"pattern": each} for each in more]
         self._format(node, simple)
         if "propertyNames" in node:
             try:
@@ -239,8 +239,12 @@ _COPIED = (
 def _copied(writer: Writer, node: Node, keyword: str) -> Schema:
     value = node[keyword]
     if keyword == "pattern":
-        split = without_look_ahead(value)
-        return checked_pattern(node.place, split[1] if split else value, "pattern")
+        return patterns_of(node.place, value, "pattern")[0]
+    if keyword == "multipleOf" and too_large_factor(
+        value, is_integer="number" not in node.get("type", TYPES)
+    ):
+        reason = f"no grammar counts in steps of {value}; {MOST_MULTIPLE} is the most"
+        raise Inexpressible(node.place, reason, keyword)
     if keyword == "prefixItems":
         return [writer.schema(place) for place in value]
     if keyword in ("items", "additionalProperties"):

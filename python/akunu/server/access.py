@@ -9,10 +9,12 @@ import asyncio
 import re
 import time
 import uuid
+from contextlib import nullcontext
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from akunu.grammar.apart import Workers, compiling_apart
 from akunu.server.access_log import AccessLog, Entry
 from akunu.server.error_shapes import is_anthropic, shaped
 from akunu.server.errors import ApiError, stopping
@@ -41,14 +43,16 @@ class Access:
         log: AccessLog,
         metrics: Metrics,
         is_guarded: bool = True,
+        workers: Workers | None = None,
     ) -> None:
         """`app`: what is behind the door. `is_guarded`: False, where requests have come through
-        another door already."""
+        another door already. `workers`: where its grammars are compiled."""
         self._app = app
         self._settings = settings
         self._keys = keys
         self._log = log
         self._metrics = metrics
+        self._workers = workers
         self._is_guarded = is_guarded
         self._rate = RateLimit(settings.rate_limit)
         self._proxies = TrustedProxies(settings.trusted_proxies)
@@ -81,11 +85,13 @@ class Access:
             refusal = self._refusal(scope, headers, entry) if self._is_guarded else None
             if refusal is None:
                 limited = _Body(receive, self._settings, entry)
-                if scope["method"] == "HEAD":  # of a route that only knows GET
-                    inner = {**scope, "method": "GET"}
-                    await self._app(inner, limited.receive, _without_body(marked))
-                else:
-                    await self._app(scope, limited.receive, marked)
+                apart = compiling_apart(self._workers) if self._workers else nullcontext()
+                with apart:
+                    if scope["method"] == "HEAD":  # of a route that only knows GET
+                        inner = {**scope, "method": "GET"}
+                        await self._app(inner, limited.receive, _without_body(marked))
+                    else:
+                        await self._app(scope, limited.receive, marked)
             else:
                 answer = _answer(refusal, scope, entry)
                 await answer(scope, receive, marked)

@@ -23,6 +23,7 @@ from starlette.routing import Match
 
 from akunu import __version__
 from akunu.errors import AkunuError
+from akunu.grammar.apart import Budget, Workers
 from akunu.server.access import Access
 from akunu.server.access_log import AccessLog
 from akunu.server.error_shapes import shaped
@@ -77,7 +78,8 @@ def create_app(
     """
     settings = settings or ServerSettings()
     served = models_served or ServedModels.of(settings)
-    state = ServerState(settings, served, Metrics(served), Journal.of(settings))
+    budget = Budget(seconds=settings.grammar_seconds, n_bytes=settings.grammar_memory)
+    state = ServerState(settings, served, Metrics(served), Workers(budget), Journal.of(settings))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -86,6 +88,7 @@ def create_app(
             yield
         finally:
             state.is_ready = False
+            state.workers.close()
             if state.journal is not None:
                 await state.journal.close()
             await served.close()
@@ -127,6 +130,7 @@ def create_app(
         log=AccessLog(settings.access_log),
         metrics=state.metrics,
         is_guarded=is_guarded,
+        workers=state.workers,
     )
     if settings.cors_origins and is_guarded:
         # Around the door: what a browser asks beforehand has no key.

@@ -113,7 +113,8 @@ class Generation(Response):
                 dialect = self._dialect(served)
                 streams = self._begin(served, model)
                 for number, stream in enumerate(streams):  # noqa: B007
-                    await stack.enter_async_context(stream)
+                    # So may compiling its grammar.
+                    await unless_gone(receive, stack.enter_async_context(stream))
             except ClientDisconnect:
                 raise
             except Exception as error:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from akunu._async_calls import result_of
 from akunu.chat import ChatTemplate
 from akunu.chat_request import ChatRequest, prepared
 from akunu.context_overflow import refuse_too_long
@@ -40,7 +40,7 @@ async def prompt_of(model: Model, arguments: Mapping[str, Any]) -> list[int]:
         name = model.path.name
         return prepared(request, model.tokenizer, template, None, reader, name).tokens
 
-    return await asyncio.get_running_loop().run_in_executor(None, tokens)
+    return await result_of(tokens, is_quick=False)
 
 
 def ids_of(model: Model, prompt: str, context: int | None) -> list[int]:

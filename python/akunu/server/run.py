@@ -15,6 +15,7 @@ import ssl
 import stat
 import sys
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -53,7 +54,37 @@ def serve(
     `sockets`: those of `listening`. `ready` is called with the address once requests are taken.
     """
     server = _server(app, settings, sockets, ready)
-    asyncio.run(server.serve(sockets=sockets))
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(server.serve(sockets=sockets))
+        loop.run_until_complete(_ended(loop))
+    finally:
+        loop.close()  # which does not wait for threads, as asyncio.run does
+
+
+async def _ended(loop: asyncio.AbstractEventLoop) -> None:
+    """End what is left in a loop."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    await loop.shutdown_asyncgens()
+
+
+def leave_threads(seconds: float = 1.0) -> None:
+    """End this process where threads go on for longer: what llguidance does knows no end."""
+    ends = time.monotonic() + seconds
+    others = [
+        each
+        for each in threading.enumerate()
+        if each is not threading.current_thread() and not each.daemon
+    ]
+    for thread in others:
+        thread.join(max(0.0, ends - time.monotonic()))
+    if any(thread.is_alive() for thread in others):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 @contextmanager

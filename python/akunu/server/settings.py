@@ -246,6 +246,12 @@ class ServerSettings:
     drain_seconds: float = _setting(
         30.0, _seconds, "When it is stopped, texts under way have so long to end.", "SECONDS"
     )
+    grammar_seconds: float = _setting(
+        5.0, _seconds, "Compiling the grammars of a request may take so long.", "SECONDS"
+    )
+    grammar_memory: int = _setting(
+        512 << 20, _integer(1 << 20, None), "Bytes that compiling a grammar may take.", "BYTES"
+    )
     body_seconds: float = _setting(
         60.0, _seconds, "A request whose body takes longer to arrive is given up.", "SECONDS"
     )

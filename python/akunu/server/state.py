@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from starlette.requests import Request
 
+from akunu.grammar.apart import Workers
 from akunu.server.access_log import Entry
 from akunu.server.journal import Journal
 from akunu.server.metrics import CountingObserver, Metrics
@@ -21,6 +22,8 @@ class ServerState:
     settings: ServerSettings
     models: ServedModels
     metrics: Metrics
+    workers: Workers
+    """The processes in which grammars of requests are compiled."""
     journal: Journal | None = None
     is_ready: bool = False
     """Whether it has begun, and is not being stopped."""

@@ -103,13 +103,14 @@ class _Rules:
         self._tools = tools
         self._control_tokens = control_tokens
         self._rules: dict[str, str] = {}
+        self._parts: list[dict[str, str]] = []  # grammars that rules name
         self._names: dict[tuple[str, str], str] = {}  # of rules, by what they say
 
     def grammar(self, start: str, form: Grammar | None = None) -> str:
         """Return llguidance's grammar with these rules, and with a form that they name."""
         rules = {"start": start, **self._rules, "WS": "/[ \\t\\r\\n]{1,16}/"}
         lark = "".join(f"{name}: {body}\n" for name, body in rules.items())
-        grammars: list[dict[str, Any]] = [{"lark_grammar": lark}]
+        grammars: list[dict[str, Any]] = [{"lark_grammar": lark}, *self._parts]
         if form is not None:
             parts = json.loads(form.llguidance)["grammars"]
             if form.after is not None or len(parts) != 1:
@@ -241,8 +242,10 @@ class _Rules:
     def _json(self, schema: Any) -> str:
         # What no grammar can hold (uniqueItems, for example) is left to who takes the call.
         compiled = json.loads(from_schema(schema, weaken=True).llguidance)["grammars"][0]
-        if "json_schema" not in compiled:
-            compiled = {"json_schema": schema}
+        if "lark_grammar" in compiled:  # of numbers that a schema does not hold exactly
+            name = f"part_{len(self._parts)}"
+            self._parts.append({**compiled, "name": name})
+            return self._rule("json", f"@{name}")
         return self._rule(
             "json", f"%json {json.dumps(compiled['json_schema'], ensure_ascii=False)}"
         )
