@@ -336,9 +336,14 @@ def _object_of(text: str, place: str) -> dict[str, Any]:
     try:
         arguments = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError) as error:
-        raise ArgumentError(
-            f"{place} is not JSON ({error}), and this model's chat template needs an object"
-        ) from None
+        from akunu.tools.cut_arguments import arguments_so_far
+
+        try:  # of a call that was cut and that a client sends back
+            return arguments_so_far(text)
+        except (ValueError, RecursionError):
+            raise ArgumentError(
+                f"{place} is not JSON ({error}), and this model's chat template needs an object"
+            ) from None
     if not isinstance(arguments, dict):
         raise ArgumentError(
             f"{place} is the JSON of a {type(arguments).__name__}, and this model's chat template "

@@ -131,9 +131,17 @@ def test_arguments_that_are_no_json_are_refused_where_an_object_is_needed() -> N
     template = ChatTemplate(template_source("Qwen-Qwen2.5-7B-Instruct"))
     where = r"messages\[1\]\['tool_calls'\]\[0\]\['function'\]\['arguments'\]"
     with pytest.raises(ArgumentError, match=where + " is not JSON .*needs an object"):
-        template.render(called('{"city": '))
+        template.render(called('{"city" = "Rome"}'))
     with pytest.raises(ArgumentError, match=where + " is the JSON of a list"):
         template.render(called("[1]"))
+
+
+def test_arguments_that_were_cut_are_those_that_are_there() -> None:
+    """A client sends back what it got; a conversation must not end with that."""
+    template = ChatTemplate(template_source("Qwen-Qwen2.5-7B-Instruct"))
+    whole = template.render(called('{"city": "Rome"}'))
+    assert template.render(called('{"city": "Rome", "da')) == whole
+    assert template.render(called('{"ci')) == template.render(called({}))
 
 
 def test_text_parts_are_one_text() -> None:
