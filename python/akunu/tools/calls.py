@@ -72,7 +72,7 @@ class CallCollector:
     >>> for delta in (ToolCallStart(0, "1", "f"), ToolCallArguments(0, "{}"), ToolCallEnd(0)):
     ...     collector.add(delta)
     >>> collector.calls
-    [ToolCall(id='1', name='f', arguments_text='{}')]
+    [ToolCall(id='1', name='f', arguments_text='{}', is_cut=False)]
     """
 
     def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
