@@ -50,6 +50,7 @@ Result = TypeVar("Result")
 # characters of text, or token ids.
 _QUICK_CHARACTERS = 2_000
 _QUICK_TOKENS = 10_000
+_OF_TEXTS = {"role", "content"}  # what else a message has, calls of tools say, may be long
 
 
 class AsyncCalls(CallSteps):
@@ -511,12 +512,16 @@ class AsyncCalls(CallSteps):
         return not isinstance(prompt, Sequence) or len(prompt) <= _QUICK_TOKENS
 
     def _renders_quickly(self, messages: Sequence[Any], tools: object) -> bool:
-        """Whether a conversation is short, and its template was used before."""
+        """Whether a conversation is short, texts alone, and its template was used before."""
         if not (self._tokenizer._is_built and "_chat_template" in vars(self)):
             return False
         if tools or not isinstance(messages, (list, tuple)):
             return False
-        contents = [each.get("content") for each in messages if isinstance(each, Mapping)]
+        contents = [
+            each.get("content")
+            for each in messages
+            if isinstance(each, Mapping) and each.keys() <= _OF_TEXTS
+        ]
         texts = [content for content in contents if isinstance(content, str)]
         characters = 50 * len(texts) + sum(map(len, texts))
         return len(texts) == len(messages) and characters <= _QUICK_CHARACTERS

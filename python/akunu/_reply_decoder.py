@@ -247,7 +247,7 @@ class ReplyDecoder:
         self._length += len(text)
         deltas = self._parts(text)
         if self._splitter is not None:
-            deltas += self._splitter.finish()
+            deltas += self._splitter.finish(is_cut=self.generation.finish_reason == "length")
         elif last := self._stops.finish():
             deltas.append(TextDelta(last))
         self._shown = self._length - self._stops.n_kept

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from akunu._stop_strings import StopFinder
 from akunu._text_reader import Markers, TextReader, Waiting
-from akunu.deltas import Delta, ReasoningDelta, TextDelta
+from akunu.deltas import Delta, ReasoningDelta, TextDelta, ToolCallCut, ToolCallDropped
 from akunu.thinking import ThinkingMarkers
 
 
@@ -57,18 +57,16 @@ class ReplySplitter:
         *,
         in_reasoning: bool = False,
         calls: CallParser | None = None,
-        holds_calls: bool = False,
         must_call: bool = False,
     ) -> None:
         """`in_reasoning`: the prompt has opened the reasoning already; None: there is none.
 
-        `holds_calls`: a grammar makes a call of whatever begins as one; `must_call`: and the answer
-        is nothing but calls.
+        `must_call`: a grammar makes the answer nothing but calls.
         """
         self._calls = calls
-        self._holds_calls = holds_calls
         self._must_call = must_call
         self._stops = StopFinder(())
+        self._is_cut = False
         self._in_answer = False
         self._thinking = thinking
         self._in_reasoning = in_reasoning and thinking is not None
@@ -121,24 +119,37 @@ class ReplySplitter:
             next(self._parser)
         return self._taken()
 
-    def finish(self) -> list[Delta]:
+    def finish(self, *, is_cut: bool = False) -> list[Delta]:
         """Return what was held back, now that nothing comes any more.
 
-        Where a stop string has ended the reply, what a call had begun with is no text.
+        `is_cut`: the model had more to say. What a marker or a call had begun with is no text then,
+        nor is it where a stop string has ended the reply.
         """
         if self._in_answer:
             self._reader.text += self._stops.finish()
         self._reader.is_over = True
+        self._is_cut = is_cut
+        self._reader.is_cut = is_cut or self._is_stopped
         for _ in self._parser:
             pass
         last = self._taken()
-        if self._is_cut and self._must_call:
+        if self._is_stopped:  # a client takes what has ended by a stop string for complete
+            last = [
+                ToolCallDropped(each.index) if isinstance(each, ToolCallCut) else each
+                for each in last
+            ]
+        if self._reader.is_cut and self._must_call:
             return [delta for delta in last if not isinstance(delta, TextDelta)]
         return last
 
     @property
-    def _is_cut(self) -> bool:
+    def _is_stopped(self) -> bool:
         return self._stops.found is not None
+
+    def _end_at_cut(self, markers: Markers) -> int:
+        """Return where the text ends; where it is cut within one of these markers, before that."""
+        text = self._reader.text
+        return markers.begun(text) if self._is_cut else len(text)
 
     def _begin_answer(self) -> None:
         """From here on, which is the reader's whole text, stop strings are looked for."""
@@ -187,6 +198,7 @@ class ReplySplitter:
                 yield from self._reasoning()
                 may_reason = self._may_reason_again
             elif not found:
+                reader.text = reader.text[: self._end_at_cut(Markers(markers))]
                 break
         self._begin_answer()
         if self._calls is None or not (yield from self._call(at_start=True)):
@@ -213,6 +225,8 @@ class ReplySplitter:
         yield from reader.skip_space()
         while True:
             place, found = markers.find(reader.text, reader.at, is_over=reader.is_over)
+            if found is None:
+                place = min(place, self._end_at_cut(markers))
             text = reader.text[reader.at : place]
             if found is not None or not reader.is_over:
                 text = text.rstrip()
@@ -234,6 +248,8 @@ class ReplySplitter:
         """Read text up to a marker, and what the marker says; return whether there is more."""
         reader = self._reader
         place, found = self._markers.find(reader.text, 0, is_over=reader.is_over)
+        if found is None:
+            place = min(place, self._end_at_cut(self._markers))
         if not self._markers or (found is None and reader.is_over and not self._after_call):
             kept = place
         else:
@@ -257,8 +273,6 @@ class ReplySplitter:
             reader.at = place
             if (yield from self._call(at_start=False)):
                 return True
-            if self._is_cut and self._holds_calls:
-                return False
         self._add_text(reader.text[: place + 1])
         reader.at = place + 1
         reader.forget()

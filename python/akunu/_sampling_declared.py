@@ -105,7 +105,12 @@ def speculation_check(name: str, value: object) -> str | int:
     return integer(name, value, 1, MOST_DRAFTED, "or 'auto' or 'off'")
 
 
+MOST_BIASES = 2048  # of a text: kMaxOptionWords / kWordsPerBias
+
+
 def biases_check(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
+    if isinstance(value, Mapping) and len(value) > MOST_BIASES:
+        raise ArgumentError(f"{name} has {len(value)} tokens; at most {MOST_BIASES} are possible")
     try:
         taken = tuple(
             (integer("token", token, 0, MAX_UINT32), number("bias", bias, -math.inf, 1e4))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 Result = TypeVar("Result")
+MARKING: Final = frozenset("<[|")
+"""What markers have in them that prose has not."""
 Waiting = Generator[None, None, Result]
 """A parser: it yields where it needs more text, and returns its result."""
 
@@ -18,6 +20,8 @@ class TextReader:
         self.text = ""
         self.at = 0
         self.is_over = False
+        self.is_cut = False  # it is over, and more would have followed
+        self.lacked_text = False  # a parser needed more than there is; who asks sets it back
 
     @property
     def rest(self) -> str:
@@ -34,6 +38,7 @@ class TextReader:
         length = len(self.text)
         while len(self.text) == length:
             if self.is_over:
+                self.lacked_text = True
                 return False
             yield
         return True
@@ -78,6 +83,16 @@ class Markers:
     def __bool__(self) -> bool:
         """Whether there is anything to look for."""
         return bool(self._markers)
+
+    def begun(self, text: str) -> int:
+        """Return where a marker has begun that the text does not complete; its length: nowhere.
+
+        One letter is no beginning, nor are letters that may as well begin a word.
+        """
+        place, found = self.find(text, 0, is_over=False)
+        if found is None and len(text) - place > 1 and MARKING & set(text[place:]):
+            return place
+        return len(text)
 
     def find(self, text: str, begin: int, *, is_over: bool) -> tuple[int, str | None]:
         """Return where the first marker is, and which; or None and up to where there is none.

@@ -155,7 +155,6 @@ def prepared(
         markers,
         in_reasoning=is_open,
         calls=use.parser,
-        holds_calls=holds_calls,
         must_call=use.must_call and holds_calls,
     )
     return PreparedChat(

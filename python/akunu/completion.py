@@ -186,7 +186,7 @@ class Completion(str):
         >>> Completion("[1, 1]", schema='{"type": "array", "uniqueItems": true}').mistakes
         ('at its root: [1, 1] has non-unique elements',)
         """
-        if not self._schema or self._finish_reason == "tool_calls":
+        if not self._schema or self._tool_calls:
             return ()
         from akunu.grammar.checking import schema_mistakes
 
@@ -239,7 +239,10 @@ class Completion(str):
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls of tools that the model wants done, in its order; see `Model.chat`."""
+        """The calls of tools that the model wants done, in its order; see `Model.chat`.
+
+        Where `finish_reason` is "length", the last one may be cut: `ToolCall.is_cut`.
+        """
         return self._tool_calls
 
     @property

@@ -58,18 +58,33 @@ class ToolCallEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCallCut:
+    """The text ended within a call, by `max_tokens` or the context: its arguments are incomplete.
+
+    Nothing follows.
+    """
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCallDropped:
     """What began as a call was not one: forget it. All that the model wrote follows as text.
 
-    A text that a grammar holds (`tool_choice="required"`, for example) has these only where it is
-    cut by `max_tokens` or cancelled.
+    Where a stop string has ended the reply within a call, nothing follows.
     """
 
     index: int
 
 
 Delta = (
-    TextDelta | ReasoningDelta | ToolCallStart | ToolCallArguments | ToolCallEnd | ToolCallDropped
+    TextDelta
+    | ReasoningDelta
+    | ToolCallStart
+    | ToolCallArguments
+    | ToolCallEnd
+    | ToolCallCut
+    | ToolCallDropped
 )
 
 

@@ -30,6 +30,8 @@ class ImagePart(dict[str, Any]):
         super().__init__(type="image")
 
 
+MOST_PARTS: Final = 10_000
+"""Of one content; each costs a template time, also where it is empty."""
 _IMAGES: Final = ("image", "image_url", "input_image")
 _ROLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _TEXT_PARTS: Final = ("text", "input_text", "output_text")
@@ -84,6 +86,10 @@ def _message(message: object, where: str) -> dict[str, Any]:
         raise ArgumentError(
             f"{where}['content'] must be a str or a list of text parts (or None beside "
             f"'tool_calls'), got {type(content).__name__}"
+        )
+    if isinstance(content, (list, tuple)) and len(content) > MOST_PARTS:
+        raise ArgumentError(
+            f"{where}['content'] has {len(content)} parts; at most {MOST_PARTS} are read"
         )
     given = {key: value for key, value in message.items() if value is not None or key == "content"}
     copied: dict[str, Any] = plain(given, where)

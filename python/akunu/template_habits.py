@@ -71,6 +71,8 @@ class TemplateHabits:
                 message["role"] = "system"
             if "tool_calls" in message:
                 self._fit_calls(message, f"messages[{index}]")
+        if any(_is_result_with_image(each) for each in fitted) and not self.shows_result_images:
+            fitted = _with_images_behind_results(fitted)
         fitted = self._turns.fitted(fitted)
         for message in fitted:
             self._fit_content(message)
@@ -154,6 +156,17 @@ class TemplateHabits:
                 and "second." in two
             )
         return self._takes_parts[role]
+
+    @cached_property
+    def shows_result_images(self) -> bool:
+        """Whether the result of a call may have an image."""
+        parts = [_part(_TEXT)]
+        contents = ([ImagePart(), *parts], parts, _TEXT)
+        with_image, without, as_text = (self._shown("tool", content) for content in contents)
+        if None in (with_image, without, as_text) or with_image == without:
+            return False
+        spelled = "['\"]type['\"]"  # in a list that is written as it is
+        return len(re.findall(spelled, str(with_image))) == len(re.findall(spelled, str(as_text)))
 
     @cached_property
     def _calls(self) -> tuple[bool, bool, object, list[dict[str, Any]] | None]:
@@ -305,6 +318,32 @@ def _part(text: str) -> dict[str, str]:
     return {"type": "text", "text": text}
 
 
+def _is_result_with_image(message: dict[str, Any]) -> bool:
+    content = message.get("content")
+    return message["role"] == "tool" and isinstance(content, list) and any(map(_is_image, content))
+
+
+def _is_image(part: object) -> bool:
+    return isinstance(part, ImagePart)
+
+
+def _with_images_behind_results(messages: Conversation) -> Conversation:
+    """Return messages in which a user shows the images of results, behind all of one turn."""
+    found: Conversation = []
+    images: list[Any] = []
+    for message in [*messages, None]:
+        if images and (message is None or message["role"] != "tool"):
+            found.append({"role": "user", "content": images})
+            images = []
+        if message is not None and _is_result_with_image(message):
+            images = [*images, *filter(_is_image, message["content"])]
+            texts = [part for part in message["content"] if not _is_image(part)]
+            message = {**message, "content": texts or "(an image, which follows)"}
+        if message is not None:
+            found.append(message)
+    return found
+
+
 def _with_reasoning_part(message: dict[str, Any]) -> dict[str, Any]:
     thought = {"type": "thinking", "thinking": message["reasoning_content"]}
     return {**message, "content": [thought, _part(message["content"])]}
@@ -336,9 +375,14 @@ def _object_of(text: str, place: str) -> dict[str, Any]:
     try:
         arguments = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError) as error:
-        raise ArgumentError(
-            f"{place} is not JSON ({error}), and this model's chat template needs an object"
-        ) from None
+        from akunu.tools.cut_arguments import arguments_so_far
+
+        try:  # of a call that was cut and that a client sends back
+            return arguments_so_far(text)
+        except (ValueError, RecursionError):
+            raise ArgumentError(
+                f"{place} is not JSON ({error}), and this model's chat template needs an object"
+            ) from None
     if not isinstance(arguments, dict):
         raise ArgumentError(
             f"{place} is the JSON of a {type(arguments).__name__}, and this model's chat template "

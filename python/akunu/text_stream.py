@@ -45,8 +45,8 @@ class StreamFacts:
     def holds_calls(self) -> bool:
         """Whether a grammar holds the calls of this reply: what begins as one is one.
 
-        It may still be cut by `max_tokens`. Otherwise a ToolCallDropped may follow what was told of
-        it, and who cannot take that back waits for its ToolCallEnd.
+        Otherwise a ToolCallDropped may follow what was told of it, and who cannot take that back
+        waits for its ToolCallEnd, or its ToolCallCut where `max_tokens` ends the reply within it.
         """
         return self._decoder is not None and self._decoder.holds_calls
 

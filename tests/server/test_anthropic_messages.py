@@ -194,7 +194,7 @@ def test_fields_without_effect_are_named_those_inside_others_too(client: httpx.C
         ("messages", [{"role": "robot", "content": "Hi"}]),
         ("messages", []),
         ("system", [{"type": "image"}]),
-        ("tools", [{"type": "web_search_20250305", "name": "web_search"}]),
+        ("tools", [{"type": 3, "name": "web_search"}]),
         ("tool_choice", {"type": "some"}),
         ("thinking", {"type": "much"}),
         ("mcp_servers", [{"url": "http://x"}]),

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import h11
 import httpx
 import pytest
 from running_server import Serving
@@ -167,6 +168,93 @@ def test_a_text_of_a_client_that_reads_nothing_is_given_up(
         connection.sendall(HEAD + b"content-length: %d\r\n\r\n" % len(content) + content)
         until(lambda: samples(client).get("akunu_texts_total,ember,cancelled") == 1)
         assert samples(client)["akunu_texts_running,ember"] == 0
+
+
+def asking(path: str, body: dict[str, Any], version: bytes = b"1.1") -> bytes:
+    content = json.dumps(body).encode()
+    head = b"POST %s HTTP/%s\r\nhost: localhost\r\n" % (path.encode(), version)
+    return head + b"content-length: %d\r\n\r\n" % len(content) + content
+
+
+def answers_in(received: bytes, n: int = 1) -> list[tuple[int, bytes]]:
+    """What a client that knows HTTP reads: h11 is one."""
+    reader = h11.Connection(h11.CLIENT)
+    found = []
+    reader.receive_data(received)
+    reader.receive_data(b"")
+    for _ in range(n):
+        reader.send(h11.Request(method="POST", target="/", headers=[("host", "a")]))
+        reader.send(h11.EndOfMessage())
+        status, body = 0, b""
+        while not isinstance(event := reader.next_event(), h11.EndOfMessage):
+            if isinstance(event, h11.Response):
+                status = event.status_code
+            elif isinstance(event, h11.Data):
+                body += event.data
+            else:
+                assert isinstance(event, h11.InformationalResponse), event
+        found.append((status, body))
+        if n > 1:
+            reader.start_next_cycle()
+    return found
+
+
+SHORT = {"messages": [{"role": "user", "content": "Spell apple."}], "max_tokens": 4}
+
+
+@each_line(
+    ("body", "version", "end"),
+    [
+        (SHORT, b"1.1", b"}"),
+        (SHORT, b"1.0", b"}"),
+        ({**SHORT, "stream": True}, b"1.1", b"data: [DONE]\n\n"),
+        ({**SHORT, "stream": True}, b"1.0", b"data: [DONE]\n\n"),
+        ({"messages": []}, b"1.1", b"}"),
+    ],
+)
+def test_a_client_that_ends_its_side_gets_its_answer(
+    client: httpx.Client, body: dict[str, Any], version: bytes, end: bytes
+) -> None:
+    with connected(client) as connection:
+        connection.sendall(asking("/v1/chat/completions", body, version))
+        connection.shutdown(socket.SHUT_WR)
+        received = rest_of(connection)
+    assert received.startswith(b"HTTP/1.1 " + (b"200" if body["messages"] else b"400"))
+    ((_, text),) = answers_in(received)
+    assert text.endswith(end)
+
+
+def test_so_does_one_whose_answer_takes_long(client: httpx.Client) -> None:
+    long = {**SHORT, "max_tokens": 600, "n": 2, "ignore_eos": True}
+    for body in (long, {**long, "stream": True}):
+        with connected(client) as connection:
+            connection.sendall(asking("/v1/chat/completions", body))
+            connection.shutdown(socket.SHUT_WR)
+            received = rest_of(connection)
+        assert received.startswith(b"HTTP/1.1 100 Continue") is ("stream" not in body)
+        ((status, text),) = answers_in(received)
+        assert status == 200
+        assert text.count(b'"length"') == 2
+
+
+def test_requests_in_a_row_are_all_answered(client: httpx.Client) -> None:
+    with connected(client) as connection:
+        asked = asking("/v1/chat/completions", SHORT)
+        connection.sendall(asked + asked + b"GET /hea")
+        connection.shutdown(socket.SHUT_WR)
+        first, second = answers_in(rest_of(connection), 2)
+    assert first[0] == second[0] == 200
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_text_of_a_client_that_is_gone_ends(serving: Serving, stream: bool) -> None:
+    endless = {**SHORT, "max_tokens": 100_000, "ignore_eos": True, "stream": stream}
+    endless["context_overflow"] = "shift"
+    with serving() as client:
+        with connected(client) as connection:
+            connection.sendall(asking("/v1/chat/completions", endless))
+            until(lambda: samples(client).get("akunu_texts_running,ember") == 1)
+        until(lambda: samples(client).get("akunu_texts_total,ember,cancelled") == 1)
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..%2f..%2fetc%2fpasswd"])

@@ -149,6 +149,104 @@ def test_every_dialect_makes_the_same_prompt(reader: httpx.Client) -> None:
     assert ignored == "input.content.detail"
 
 
+def test_results_of_tools_may_have_images(reader: httpx.Client, folder: Path) -> None:
+    """A screenshot, say: an agent's session goes on with it, in every dialect."""
+    ask, name, arguments = "What is there?", "look", '{"at": 1}'
+    function = {"name": name, "parameters": {"type": "object"}}
+    call = {"name": name, "arguments": arguments}
+    calls = [{"id": "c1", "type": "function", "function": call}]
+    result = [image_url(FIRST), said("A picture.")]
+    of_openai = [
+        {"role": "user", "content": ask},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "c1", "content": result},
+    ]
+    tools = [{"type": "function", "function": function}]
+    expected = chat(reader, *of_openai, tools=tools)["usage"]["prompt_tokens"]
+    with akunu.load(folder, device="cpu", context=512) as model:
+        image = {"type": "image", "image": FIRST}
+        turns = [*of_openai[:2], {**of_openai[2], "content": [image, said("A picture.")]}]
+        assert model.chat(turns, tools=tools, max_tokens=1).prompt_tokens == expected
+    as_text = [*of_openai[:2], {**of_openai[2], "content": "A picture."}]
+    n_text = chat(reader, *as_text, tools=tools)["usage"]["prompt_tokens"]
+    assert expected >= n_text + N_TOKENS
+    shown = [{"type": "image", "source": source(FIRST)}, said("A picture.")]
+    of_anthropic = [
+        {"role": "user", "content": ask},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "c1", "name": name, "input": {"at": 1}}],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "c1", "content": shown}],
+        },
+    ]
+    of_responses = [
+        {"role": "user", "content": ask},
+        {"type": "function_call", "call_id": "c1", **call},
+        {
+            "type": "function_call_output",
+            "call_id": "c1",
+            "output": [
+                {"type": "input_image", "image_url": url_of(FIRST)},
+                {"type": "input_text", "text": "A picture."},
+            ],
+        },
+    ]
+    of_ollama = [
+        {"role": "user", "content": ask},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"function": {"name": name, "arguments": {"at": 1}}}],
+        },
+        {"role": "tool", "tool_name": name, "content": "A picture.", "images": [bare(FIRST)]},
+    ]
+    requests = [
+        (
+            "/v1/messages",
+            {
+                "messages": of_anthropic,
+                "max_tokens": 1,
+                "tools": [{"name": name, "input_schema": {"type": "object"}}],
+            },
+        ),
+        (
+            "/v1/responses",
+            {
+                "input": of_responses,
+                "max_output_tokens": 1,
+                "tools": [{"type": "function", **function}],
+            },
+        ),
+        (
+            "/api/chat",
+            {
+                "model": "gemma",
+                "messages": of_ollama,
+                "stream": False,
+                "options": {"num_predict": 1},
+                "tools": tools,
+            },
+        ),
+    ]
+    for path, body in requests:
+        answer = reader.post(path, json=body)
+        assert answer.status_code == 200, (path, answer.text)
+        told = answer.json()
+        usage = told.get("usage", {})
+        read = usage.get("input_tokens", told.get("prompt_eval_count"))
+        read += usage.get("cache_read_input_tokens", 0)
+        # Each writes the definition of the tool in its way.
+        assert abs(read - expected) < 25, path
+    result_ = of_anthropic[2]["content"][0]
+    assert isinstance(result_, dict)
+    result_["is_error"] = True
+    answer = reader.post("/v1/messages", json={"messages": of_anthropic, "max_tokens": 1})
+    assert answer.status_code == 200
+
+
 def test_what_a_model_reads_is_told(reader: httpx.Client, client: httpx.Client) -> None:
     for each, name, reads in ((reader, "gemma", True), (client, "ember", False)):
         chat(each, {"role": "user", "content": "Hi"})  # so that it is loaded
@@ -214,9 +312,16 @@ def test_bad_images_are_refused_by_name(
             {
                 "type": "tool_result",
                 "tool_use_id": "1",
-                "content": [{"type": "image", "source": source(FIRST)}],
+                "content": [
+                    {"type": "image", "source": {"type": "url", "url": "https://a.example"}}
+                ],
             },
-            "only text",
+            "fetched",
+        ),
+        (
+            "/v1/messages",
+            {"type": "tool_result", "tool_use_id": "1", "content": [{"type": "document"}]},
+            "text and images",
         ),
         ("/v1/responses", {"type": "input_image", "file_id": "f"}, "fetched"),
         ("/v1/responses", {"type": "input_image", "image_url": "https://a.example/"}, "fetched"),

@@ -330,14 +330,23 @@ def test_a_folder_is_one_servers(tmp_path: Path) -> None:
         Journal(tmp_path / "file", 1, 1.0)
 
 
-def test_a_full_disk_is_said(keeping: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_said(
+    keeping: httpx.Client,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """To the client plainly; where the file is, the log has."""
+
     def full(*_: Any) -> int:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "pwrite", full)
     answer = keeping.post(CHATS, json=STREAM, headers=keyed("full"))
     assert answer.status_code == 500
-    assert "No space left on device" in answer.json()["error"]["message"]
+    told = answer.json()["error"]["message"]
+    assert told == "the journal of answers cannot be written: No space left on device"
+    assert f"{folder}/" in caplog.text
     monkeypatch.undo()
     assert keeping.post(CHATS, json=STREAM, headers=keyed("full")).status_code == 200
 

@@ -14,6 +14,7 @@ from tokenizer_support import real_tokenizer, shared
 
 from akunu.chat import CHATML, ChatTemplate, encode_chat
 from akunu.errors import ArgumentError
+from akunu.messages import ImagePart
 from lines import each_line
 
 ARGUMENTS = {"city": "Köln", "days": 3}
@@ -131,9 +132,17 @@ def test_arguments_that_are_no_json_are_refused_where_an_object_is_needed() -> N
     template = ChatTemplate(template_source("Qwen-Qwen2.5-7B-Instruct"))
     where = r"messages\[1\]\['tool_calls'\]\[0\]\['function'\]\['arguments'\]"
     with pytest.raises(ArgumentError, match=where + " is not JSON .*needs an object"):
-        template.render(called('{"city": '))
+        template.render(called('{"city" = "Rome"}'))
     with pytest.raises(ArgumentError, match=where + " is the JSON of a list"):
         template.render(called("[1]"))
+
+
+def test_arguments_that_were_cut_are_those_that_are_there() -> None:
+    """A client sends back what it got; a conversation must not end with that."""
+    template = ChatTemplate(template_source("Qwen-Qwen2.5-7B-Instruct"))
+    whole = template.render(called('{"city": "Rome"}'))
+    assert template.render(called('{"city": "Rome", "da')) == whole
+    assert template.render(called('{"ci')) == template.render(called({}))
 
 
 def test_text_parts_are_one_text() -> None:
@@ -290,3 +299,43 @@ def test_no_text_of_a_caller_becomes_a_control_token(name: str, place: str) -> N
     assert [index for index in ids(ATTACK) if index in control] == honest
     shown = tokenizer.decode(ids(ATTACK))
     assert "You are evil." in shown
+
+
+SHOWN = (
+    "{%- macro shown(content) %}{% if content is string %}{{ content }}{% else %}"
+    "{% for part in content %}{{ '<image>' if part.type == 'image' else part.text }}{% endfor %}"
+    "{% endif %}{% endmacro %}"
+)
+CALLED = (
+    "{% for m in messages %}[{{ m.role }}]"
+    "{% for call in m.tool_calls or [] %}{{ call.function | tojson }}{% endfor %}"
+    "{% if m.role == 'tool' %}{{ RESULT }}{% else %}{{ shown(m.content) }}{% endif %}{% endfor %}"
+    "{% for tool in tools or [] %}{{ tool | tojson }}{% endfor %}"
+)
+
+
+@each_line(
+    ("result", "expected"),
+    [
+        ("shown(m.content)", "[tool]<image>A cat.[tool]<image>[user]Well?"),
+        ("m.content + ''", "[tool]A cat.[tool](an image, which follows)[user]<image><image>[user]"),
+        ("m.content", "[tool]A cat.[tool](an image, which follows)[user]<image><image>[user]"),
+    ],
+)
+def test_an_image_of_a_result_is_shown_by_a_user_where_the_template_has_none(
+    result: str, expected: str
+) -> None:
+    template = ChatTemplate(SHOWN + CALLED.replace("RESULT", result))
+    function = {"name": "look", "arguments": {"at": 1}}
+    calls = [{"id": name, "type": "function", "function": function} for name in ("a", "b")]
+    contents = [[ImagePart(), {"type": "text", "text": "A cat."}], [ImagePart()]]
+    messages = [
+        {"role": "user", "content": "Look"},
+        {"role": "assistant", "content": "", "tool_calls": calls},
+        *(
+            {"role": "tool", "tool_call_id": call["id"], "content": content}
+            for call, content in zip(calls, contents, strict=True)
+        ),
+        {"role": "user", "content": "Well?"},
+    ]
+    assert expected in template.render(messages, tools=[WEATHER])

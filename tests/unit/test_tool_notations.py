@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_core import from_json
 from tool_support import WAYS, examples, read, text_and_calls, written
 
 from akunu.deltas import (
@@ -18,7 +19,9 @@ from akunu.deltas import (
     ToolCallEnd,
     ToolCallStart,
 )
+from akunu.errors import AkunuError
 from akunu.tools._values import json_types, value_as_json
+from akunu.tools.calls import calls_of
 from akunu.tools.families import FAMILIES
 from akunu.tools.notation import Notation
 from lines import each_line
@@ -190,6 +193,56 @@ def test_a_malformed_call_stays_text(text: str) -> None:
     assert text_and_calls(deltas) == (f"Before {text} after", [])
     began = [d for d in deltas if isinstance(d, ToolCallStart)]
     assert len(began) == len([d for d in deltas if isinstance(d, ToolCallDropped)])
+
+
+@each_line("name", WAYS)
+def test_a_call_that_is_cut_is_told_as_far_as_it_came_and_is_no_text(name: str) -> None:
+    way = WAYS[name]
+    arguments = {"text": "a b", "count": 12}
+    before = "" if way.at_start else "I look. "
+    text = before + written(way, [("find", arguments)] * 2)
+    has_marker = any(mark in opening for opening in way.openings for mark in ("<", "[T", "]<"))
+    for end in range(len(text)):
+        pieces = list(text[:end])
+        deltas = read([way], pieces, TOOLS, is_cut=True)
+        assert read([way], [text[:end]], TOOLS, is_cut=True) == deltas
+        said = "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
+        calls = calls_of(deltas)
+        assert said == text[: len(said)]
+        if has_marker:
+            assert len(said) <= len(before) + 1  # one character may be anything
+        if calls:
+            assert said.strip() == before.strip()
+        if text[:end].count('"count') + text[:end].count("count=") > 1:
+            assert len(calls) == 2
+        assert all(not call.is_cut for call in calls[:-1])
+        for call in calls:
+            assert call.name == "find"
+            if call.is_cut:
+                told = from_json(call.arguments_text or "{}", allow_partial=True)
+                assert told.items() <= {**arguments, "count": told.get("count")}.items()
+                assert str(arguments["count"]).startswith(str(told.get("count", "")))
+                with pytest.raises(AkunuError, match=r"the call of find is cut: .*max_tokens"):
+                    call.arguments  # noqa: B018
+            else:
+                assert call.arguments == arguments
+    (first, *_) = calls_of(read([way], [text], TOOLS, is_cut=True))
+    assert not first.is_cut
+
+
+def test_a_name_that_may_be_another_one_is_not_told() -> None:
+    deltas = read([CODER], ["<tool_call>\n<function=find"], TOOLS, is_cut=True)
+    assert deltas == []
+    deltas = read([CODER], ["<tool_call>\n<function=find_all"], TOOLS, is_cut=True)
+    assert [call.name for call in calls_of(deltas)] == ["find_all"]
+
+
+@each_line(
+    "text", ["It is a <", "So: [1, 2", "a <tool_call> b", '<tool_call>{"name": "ask', "if x < 3"]
+)
+def test_a_text_that_is_cut_stays_text(text: str) -> None:
+    deltas = read([HERMES], list(text), TOOLS, is_cut=True)
+    assert text_and_calls(deltas) == ("" if "ask" in text else text, [])
 
 
 def test_what_follows_a_malformed_call_is_read_all_the_same() -> None:

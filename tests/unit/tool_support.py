@@ -98,13 +98,15 @@ def read(
     pieces: Sequence[str],
     tools: Mapping[str, Mapping[str, Any]],
     template: str = "",
+    *,
+    is_cut: bool = False,
 ) -> list[Delta]:
     """Return the parts of a reply that comes in these pieces; ids are numbers."""
     ids = iter(range(1000))
     parser = NotationParser(ways, tools, new_id=lambda form, name, index: f"id{next(ids)}")
     splitter = ReplySplitter(markers_of(template), calls=parser)
     deltas = [delta for piece in pieces for delta in splitter.push(piece)]
-    return joined(deltas + splitter.finish())
+    return joined(deltas + splitter.finish(is_cut=is_cut))
 
 
 def text_and_calls(deltas: Sequence[Delta]) -> tuple[str, list[Call]]:

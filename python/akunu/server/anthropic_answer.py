@@ -16,6 +16,7 @@ from akunu.server.error_shapes import anthropic_error
 from akunu.server.errors import ApiError
 from akunu.server.sending import EVENT_STREAM, event
 from akunu.tools.calls import CallCollector, ToolCall
+from akunu.tools.cut_arguments import arguments_of
 
 SIGNATURE: Final = "akunu"  # clients want one, and send it back; nothing is signed here
 _REASONS: Final = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
@@ -47,7 +48,7 @@ class MessageAnswer:
             content.append({"type": "thinking", **thought})
         if str(reply):
             content.append({"type": "text", "text": str(reply)})
-        content += [{**_call(each), "input": each.arguments} for each in reply.tool_calls]
+        content += [{**_call(each), "input": arguments_of(each)} for each in reply.tool_calls]
         usage = _usage_of(reply)
         return self._message(content, usage, _ended(reply))
 
@@ -60,7 +61,7 @@ class MessageAnswer:
         return _event("message_start", message=message) + self.ping
 
     def part(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
-        """Return the events of a part; a call is told when it is complete."""
+        """Return the events of a part; a call is told when it is complete, or cut."""
         if isinstance(delta, TextDelta):
             opening = self._open("text", {"text": ""})
             return opening + self._delta({"type": "text_delta", "text": delta.text})

@@ -19,7 +19,8 @@ from akunu.server.fields import (
     to,
     without_effect,
 )
-from akunu.server.json_words import kind_of, shown
+from akunu.server.json_words import shown
+from akunu.server.offered_tools import functions_among
 from akunu.server.sampling_fields import SAMPLING_FIELDS, stop_strings
 
 _TOOL_KEYS: Final = ("type", "name", "description", "input_schema")
@@ -27,16 +28,8 @@ _TOOL_KEYS: Final = ("type", "name", "description", "input_schema")
 
 def _tools(name: str, value: Any) -> Mapping[str, Any]:
     found = []
-    ignored: list[str] = []
-    for index, tool in enumerate(checked(name, value, list)):
-        where = f"tools[{index}]"
-        if not isinstance(tool, dict):
-            raise invalid(name, f"{where} must be an object, got {kind_of(tool)}")
-        kind = tool.get("type") or "custom"
-        if kind != "custom":
-            raise unsupported(
-                name, f"{where} is of type {shown(kind)}: only tools with an input_schema are known"
-            )
+    tools, ignored = functions_among(name, checked(name, value, list), "custom")
+    for tool in tools:
         ignored += [key for key in tool if key not in _TOOL_KEYS and key not in ignored]
         function = {
             "name": tool.get("name"),
@@ -44,7 +37,7 @@ def _tools(name: str, value: Any) -> Mapping[str, Any]:
             "parameters": tool.get("input_schema"),
         }
         found.append({"type": "function", "function": function})
-    return {"tools": found, WITHOUT_EFFECT + name: ignored} if found else {}
+    return {**({"tools": found} if found else {}), WITHOUT_EFFECT + name: ignored}
 
 
 def _tool_choice(name: str, value: Any) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from akunu.server.errors import invalid, unsupported
 from akunu.server.fields import unknown_keys
-from akunu.server.image_parts import not_fetched, of_base64
+from akunu.server.image_parts import joined_texts, not_fetched, of_base64
 from akunu.server.json_words import kind_of, shown
 
 _KNOWN: Final[Mapping[str, tuple[str, ...]]] = {  # keys of blocks, by their type
@@ -184,21 +184,32 @@ def _result(block: Mapping[str, Any], where: str, found: Conversation) -> dict[s
     if content is None:
         content = ""
     elif isinstance(content, list):
-        texts = []
-        for index, part in enumerate(content):
-            place = f"{where}.content[{index}]"
-            if _kind(part, place, found) != "text":
-                kind = part["type"]
-                raise unsupported(
-                    "messages", f"{place} is of type {shown(kind)}: only text is read here"
-                )
-            texts.append(_text(part, place, found))
-        content = "\n".join(texts)
+        content = _result_content(content, f"{where}.content", found)
     elif not isinstance(content, str):
         raise invalid("messages", f"{where}.content must be a text or a list of blocks")
     if block.get("is_error") is True:  # templates have no other place for it
-        content = f"Error: {content}"
+        if isinstance(content, str):
+            content = f"Error: {content}"
+        else:
+            content = [{"type": "text", "text": "Error: "}, *content]
     return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+def _result_content(blocks: list[Any], where: str, found: Conversation) -> Any:
+    """Return a text, or where a result has images a list of parts."""
+    parts: list[dict[str, Any]] = []
+    for index, block in enumerate(blocks):
+        place = f"{where}[{index}]"
+        kind = _kind(block, place, found)
+        if kind == "text":
+            parts.append({"type": "text", "text": _text(block, place, found)})
+        elif kind == "image":
+            parts.append(_image(block, place, found))
+        else:
+            raise unsupported(
+                "messages", f"{place} is of type {shown(kind)}: text and images are read here"
+            )
+    return joined_texts(parts)
 
 
 def _reply(blocks: list[Any], where: str, found: Conversation) -> dict[str, Any]:

@@ -150,7 +150,12 @@ def answer_of(request: Request, error: ApiError) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    return answer_of(request, api_error(error))
+    told = api_error(error)
+    if told.status >= 500:
+        entry_of(request).error = told.logged
+    if told.logged != told.message:  # also where there is no line for each request
+        _LOG.error("%s: %s", entry_of(request).request_id, told.logged)
+    return answer_of(request, told)
 
 
 async def _gone(request: Request, error: Exception) -> Response:

@@ -146,11 +146,13 @@ def generation_of(
     *,
     prompt: str | Callable[[int], str] = "messages",
     can_go_on: bool = False,
+    prepare: Callable[[Model], None] | None = None,
 ) -> Generation:
     """Return the answer with the texts that `begin` begins.
 
     `prompt`: the field that the prompt came from, or says so by the number of the text.
-    `can_go_on`: whether it is journalled where that is asked for. Raises ApiError.
+    `can_go_on`: whether it is journalled where that is asked for; `prepare`: see Generation, of
+    those that are not. Raises ApiError.
     """
 
     def begun(served: ServedModel, model: Model) -> Sequence[AsyncTextStream]:
@@ -179,5 +181,6 @@ def generation_of(
         names=asked.names,
         prompt=prompt,
         headers=asked.headers,
+        prepare=prepare,
         **generation_arguments(request),
     )

@@ -8,6 +8,7 @@ server's file descriptors.
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 from collections.abc import Callable
 from http import HTTPStatus
@@ -23,6 +24,11 @@ from akunu.server.settings import ServerSettings
 _LINGER_SECONDS: Final = 2.0  # closed at once, a client that still sends would not see the answer
 
 
+_PROBE_SECONDS: Final = 0.5
+_REFUSAL_SECONDS: Final = 0.05  # in which a network brings the refusal of a client that is gone
+_MOST_PROBES: Final = 8  # parsers have limits; the first one tells of a client that is gone
+
+
 class Connection(H11Protocol):
     """A connection whose client must go on within the seconds of the settings."""
 
@@ -34,6 +40,9 @@ class Connection(H11Protocol):
         """Runs while a client owes the rest of its headers, or of a body that nobody reads."""
         self._reading: asyncio.TimerHandle | None = None
         """Runs while a client does not take what is there for it."""
+        self._probing: asyncio.TimerHandle | None = None
+        """Runs from when a client that waits for its answer has ended its side."""
+        self._n_probes = 0
         self._is_over = False
         """Whether the last answer is sent, and the client is only given time to read it."""
 
@@ -53,15 +62,53 @@ class Connection(H11Protocol):
         """Give a client that was refused early as much time as for headers to end its body."""
         super().on_response_complete()
         self._watch()
-
-    def eof_received(self) -> None:
-        """The client sends nothing more; uvicorn looks at the rest."""
-        if self._is_over:
+        if self._probing is not None and not self._is_answering:
             self.transport.close()
+
+    def eof_received(self) -> bool | None:  # type: ignore[override]
+        """The client sends nothing more: it may wait for its answer, or be gone.
+
+        Which one is seen when something is sent to it, so something is: see `_probe`.
+        """
+        if self._probing is not None:
+            return True
+        asks = self._is_answering and self.conn.their_state in (h11.DONE, h11.MUST_CLOSE)
+        if self._is_over or not asks or not self.transport.can_write_eof():  # TLS
+            self.transport.close()
+            return None
+        is_told = self.cycle is not None and self.cycle.response_started
+        self._probing = self._after(0 if is_told else _PROBE_SECONDS, self._probe)
+        return True
+
+    @property
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _probe(self) -> None:
+        """Send what says nothing, and soon look whether that was refused.
+
+        Before an answer that is `100 Continue`, which clients skip; between chunks of one, a zero
+        in front of the next one's size.
+        """
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete or self.transport.is_closing():
+            return
+        if cycle.scope["http_version"] == "1.1" and self._n_probes < _MOST_PROBES:
+            self._n_probes += 1
+            before = b"HTTP/1.1 100 Continue\r\n\r\n"
+            self.transport.write(b"0" if cycle.response_started else before)
+        self._probing = self._after(_REFUSAL_SECONDS, self._look)
+
+    def _look(self) -> None:
+        found = self.transport.get_extra_info("socket")
+        if found is not None and found.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self.transport.abort()
+            return
+        self._probing = self._after(_PROBE_SECONDS, self._probe)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop all clocks."""
-        for timer in (self._sending, self._reading):
+        for timer in (self._sending, self._reading, self._probing):
             if timer is not None:
                 timer.cancel()
         self._unset_keepalive_if_required()

@@ -27,6 +27,8 @@ from akunu.errors import (
 from akunu.server.json_words import in_json_words, shown
 
 RETRY_AFTER_SECONDS: Final = 1  # a place in the queue is free again soon
+_PART: Final = r"""[^/\s:,;'"()](?:[^/\n:,;'"()]*[^/\s:,;'"()])?/"""  # of a path, spaces within
+_FOLDERS: Final = re.compile(rf"(?<![\w.~/:])/(?=[^\s/])(?:{_PART})*")
 _NEVER_AGAIN: Final = {"x-should-retry": "false"}
 
 # An engine error whose message begins so is about the tools, or about the prompt. An API may have
@@ -53,11 +55,17 @@ class ApiError(AkunuError):
         code: str | None = None,
         headers: Mapping[str, str] | None = None,
         facts: Mapping[str, Any] | None = None,
+        logged: str = "",
     ) -> None:
-        """`param`: the field that is wrong. `facts`: what else the body of the error has."""
+        """`param`: the field that is wrong. `facts`: what else the body of the error has.
+
+        `logged`: what the log has besides. A client sees no folders of this machine in what went
+        wrong on it; the log does.
+        """
         super().__init__(message)
         self.status = status
-        self.message = message
+        self.message = without_folders(message) if status >= 500 else message
+        self.logged = f"{message} ({logged})" if logged else message
         self.param = param
         self.code = code
         self.headers = dict(headers or {})
@@ -81,6 +89,15 @@ class ApiError(AkunuError):
                 **self.facts,
             }
         }
+
+
+def without_folders(text: str) -> str:
+    """Return a text with the last part alone of each absolute path in it.
+
+    >>> without_folders("/srv/my models/a.gguf, byte 24: cut off; see docs/gguf.md")
+    'a.gguf, byte 24: cut off; see docs/gguf.md'
+    """
+    return _FOLDERS.sub("", text)
 
 
 def invalid(param: str | None, message: str, code: str | None = None) -> ApiError:
@@ -121,7 +138,8 @@ def api_error(
     if isinstance(error, (ArgumentError, MisuseError)):
         return _argument_error(error, dict(names or {}), prompt)
     if isinstance(error, UnsupportedModelError):
-        return ApiError(400, text, param="model", code="unsupported_model")
+        told = without_folders(text)
+        return ApiError(400, told, param="model", code="unsupported_model")
     if isinstance(error, (OutOfMemoryError, ModelFormatError, DownloadError)):
         return ApiError(500, text, param="model", code="model_not_loaded", headers=_NEVER_AGAIN)
     if isinstance(error, AkunuError):

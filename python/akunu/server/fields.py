@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
@@ -20,6 +21,7 @@ from akunu.server.errors import invalid, unsupported
 from akunu.server.json_words import shown
 
 IGNORED_HEADER: Final = "x-akunu-ignored"
+_MOST_NAMED: Final = 500  # more have no room in a header
 
 Reader = Callable[[str, Any], Mapping[str, Any]]
 """Takes the field's name and its value; returns options, or raises ApiError."""
@@ -95,7 +97,9 @@ def unknown_keys(path: str, given: Mapping[str, Any], known: Collection[str]) ->
 
 def ignored_header(names: Iterable[str]) -> dict[str, str]:
     """Return the header that names them; a name from outside cannot write another header."""
-    listed = ", ".join(quote(shorten(name)[1:-1], safe="") or '""' for name in names)
+    listed = ", ".join(
+        quote(shorten(name)[1:-1], safe="") or '""' for name in islice(names, _MOST_NAMED)
+    )
     # A header must not end with a space: such an answer could not be sent.
     return {IGNORED_HEADER: listed[:1000].rstrip(", ")} if listed else {}
 

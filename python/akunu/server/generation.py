@@ -85,8 +85,11 @@ class Generation(Response):
         headers: Mapping[str, str] | None = None,
         ping_seconds: float = 15.0,
         observer: Observer = SILENT,
+        prepare: Callable[[Model], None] | None = None,
     ) -> None:
-        """`names`, `prompt`: see `api_error`; `prompt` may depend on the number of the text.
+        """`prepare`: done in a thread before `begin`, since it takes long.
+
+        `names`, `prompt`: see `api_error`; `prompt` may depend on the number of the text.
         `headers`: what the answer has besides; `begin` may still add to them."""
         super().__init__()
         self._models = models
@@ -99,6 +102,7 @@ class Generation(Response):
         self._more_headers = {} if headers is None else headers
         self._ping_seconds = ping_seconds
         self._observer = observer
+        self._prepare = prepare
         self._is_counted = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -111,6 +115,9 @@ class Generation(Response):
                 # Loading may take minutes.
                 served, model = await (held if is_loaded else unless_gone(receive, held))
                 dialect = self._dialect(served)
+                if self._prepare is not None:
+                    loop = asyncio.get_running_loop()
+                    await loop.run_in_executor(None, self._prepare, model)
                 streams = self._begin(served, model)
                 for number, stream in enumerate(streams):  # noqa: B007
                     # So may compiling its grammar.

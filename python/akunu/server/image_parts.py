@@ -34,6 +34,13 @@ def of_base64(data: str) -> dict[str, Any]:
     return {"type": "image", "image": f"data:image/*;base64,{data}"}
 
 
+def joined_texts(parts: list[dict[str, Any]]) -> Any:
+    """Return the content that parts make: one text, or a list of them where there are images."""
+    if all(part["type"] == "text" for part in parts):
+        return "\n".join(part["text"] for part in parts)
+    return parts
+
+
 def not_fetched(field: str, where: str) -> Exception:
     """Return the error of an image that is somewhere else."""
     return unsupported(field, f"{where}: {_WHY}")

@@ -236,6 +236,8 @@ class Journal:
                 loop = asyncio.get_running_loop()
                 try:
                     found = await loop.run_in_executor(None, self._opened, path, digest, is_stream)
+                except ApiError:
+                    raise
                 except (AkunuError, OSError) as error:
                     raise ApiError(
                         500,

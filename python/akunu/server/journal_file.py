@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from akunu._files import check_regular
-from akunu.errors import AkunuError
+from akunu.server.errors import ApiError
 
 Record = Mapping[str, Any]
 
@@ -30,7 +30,7 @@ class JournalFile:
     """A file that is open, to append to; used from one thread, `sync` from any."""
 
     def __init__(self, path: Path) -> None:
-        """Open a file, which only its owner can read, or make it. AkunuError where it cannot be."""
+        """Open a file, which only its owner can read, or make it. ApiError where it cannot be."""
         self.path = path
         self._number = -1
         self._end = 0
@@ -39,7 +39,7 @@ class JournalFile:
             check_regular(self._number, path)
         except OSError as error:
             self.close()
-            raise AkunuError(f"{path} cannot be written: {error.strerror or error}") from None
+            raise _not_written(path, error) from None
 
     def read(self) -> list[Record]:
         """Return the whole records of the file, and cut off what follows them."""
@@ -60,7 +60,7 @@ class JournalFile:
     def append(self, record: Record) -> int:
         """Write a record behind the others, or nothing; return its bytes.
 
-        What is written outlives the process. Raises AkunuError for a disk that is full.
+        What is written outlives the process. Raises ApiError for a disk that is full.
         """
         line = _line_of(record)
         done = 0
@@ -69,8 +69,7 @@ class JournalFile:
                 done += os.pwrite(self._number, line[done:], self._end + done)
         except OSError as error:
             os.ftruncate(self._number, self._end)
-            why = error.strerror or str(error)
-            raise AkunuError(f"{self.path} could not be written: {why}") from None
+            raise _not_written(self.path, error) from None
         self._end += len(line)
         return len(line)
 
@@ -83,6 +82,16 @@ class JournalFile:
         if self._number >= 0:
             os.close(self._number)
         self._number = -1
+
+
+def _not_written(path: Path, error: OSError) -> ApiError:
+    return ApiError(
+        500,
+        f"the journal of answers cannot be written: {error.strerror or error}",
+        code="journal_failed",
+        headers={"x-should-retry": "false"},
+        logged=str(path),
+    )
 
 
 def _line_of(record: Record) -> bytes:

@@ -79,6 +79,7 @@ def _extra(name: str, value: Any) -> Mapping[str, Any]:
     return {name: found} if found else {}
 
 
+_MOST_TEXTS: Final = 1_000  # of a prompt that has ids, too: each is split into tokens
 _TOKEN_ID: Final = re.compile(r"[0-9]{1,10}")
 _OTHERS: Final = ("n_probs", "logit_bias")  # which are read in another way here
 _SAMPLING: Final = tuple(each for each in SAMPLING_FIELDS if each.name not in _OTHERS)
@@ -227,6 +228,11 @@ def _check_prompt(prompt: Any) -> None:
     if isinstance(prompt, str):
         return
     parts = prompt if isinstance(prompt, list) else [None]
+    n_texts = sum(isinstance(each, str) for each in parts)
+    if n_texts > _MOST_TEXTS:
+        raise invalid(
+            "prompt", f"prompt has {n_texts} texts among its ids; at most {_MOST_TEXTS} are read"
+        )
     for each in parts:
         if isinstance(each, bool) or not isinstance(each, (int, str)):
             raise invalid(

@@ -189,4 +189,4 @@ class CountingObserver(Observer):
 
     def failed(self, told: ApiError, error: BaseException) -> None:
         """Note why."""
-        self._entry.error = told.message
+        self._entry.error = told.logged

@@ -15,6 +15,7 @@ from akunu.server.json_body import written
 from akunu.server.openai_chat_answer import logprobs_of
 from akunu.server.untold import Untold
 from akunu.tools.calls import CallCollector, ToolCall
+from akunu.tools.cut_arguments import arguments_of
 
 NDJSON: Final = "application/x-ndjson"
 
@@ -54,7 +55,7 @@ class OllamaAnswer:
         return b""
 
     def part(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
-        """Return the line of a part; a call is told when it is complete."""
+        """Return the line of a part; a call is told when it is complete, or cut."""
         logprobs = self._new_logprobs(stream)
         if isinstance(delta, TextDelta):
             return self._line(self._said(delta.text, {}, logprobs))
@@ -132,5 +133,5 @@ def _some(**values: list[Any]) -> dict[str, Any]:
 
 
 def _call(call: ToolCall, index: int) -> dict[str, Any]:
-    function = {"index": index, "name": call.name, "arguments": call.arguments}
+    function = {"index": index, "name": call.name, "arguments": arguments_of(call)}
     return {"id": call.id, "function": function}

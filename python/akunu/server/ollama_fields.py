@@ -22,6 +22,7 @@ from akunu.server.fields import (
 )
 from akunu.server.image_parts import of_base64
 from akunu.server.json_words import kind_of, shown
+from akunu.server.offered_tools import offered_functions
 from akunu.server.openai_chat import allowed_only, tool_choice, top_logprobs
 from akunu.server.sampling_fields import SAMPLING_FIELDS
 
@@ -52,10 +53,6 @@ def _text(option: str) -> Any:
         return {option: text} if (text := checked(name, value, str)) else {}
 
     return read
-
-
-def _tools(name: str, value: Any) -> Mapping[str, Any]:
-    return {"tools": value} if checked(name, value, list) else {}
 
 
 OLLAMA_OPTIONS: Final[Mapping[str, Field]] = table_of(
@@ -93,7 +90,7 @@ OLLAMA_CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
     [
         *_BOTH,
         honoured("messages", "array", lambda name, value: {"turns": checked(name, value, list)}),
-        honoured("tools", "array", _tools),
+        honoured("tools", "array", offered_functions),
         honoured("tool_choice", {"type": ["string", "object", "null"]}, tool_choice),
         honoured("parallel_tool_calls", "boolean", flag("parallel_tool_calls")),
     ]

@@ -14,6 +14,7 @@ from akunu.server.common_fields import (
     MOST_TOKENS,
     OF_OPENAI,
     UNREAD,
+    WITHOUT_EFFECT,
     includes_usage,
     integer_in,
     max_tokens,
@@ -34,6 +35,7 @@ from akunu.server.fields import (
 )
 from akunu.server.json_words import shown
 from akunu.server.limits import with_limits
+from akunu.server.offered_tools import functions_among, offered_functions
 from akunu.server.openai_messages import messages_of
 from akunu.server.sampling_fields import SAMPLING_FIELDS
 from akunu.server.settings import ServerSettings
@@ -43,17 +45,6 @@ from akunu.server.structure_fields import STRUCTURE_FIELDS, response_format
 def _messages(name: str, value: Any) -> Mapping[str, Any]:
     messages, unknown = messages_of(value)
     return {"messages": messages, UNREAD + name: unknown}
-
-
-def _tools(name: str, value: Any) -> Mapping[str, Any]:
-    tools = checked(name, value, list)
-    for index, tool in enumerate(tools):
-        kind = tool.get("type", "function") if isinstance(tool, dict) else "function"
-        if kind != "function":
-            raise unsupported(
-                name, f"tools[{index}] is of type {shown(kind)}: only functions are known"
-            )
-    return {"tools": tools} if tools else {}
 
 
 def _functions(name: str, value: Any) -> Mapping[str, Any]:
@@ -70,13 +61,14 @@ def tool_choice(name: str, value: Any) -> Mapping[str, Any]:
         allowed = value.get("allowed_tools", value)
         if not isinstance(allowed, dict) or not isinstance(allowed.get("tools"), list):
             raise invalid(name, "tool_choice of type 'allowed_tools' must have a list of tools")
-        names = [_name_in(name, each) for each in allowed["tools"]]
+        tools, others = functions_among(name, allowed["tools"])
+        names = [_name_in(name, each) for each in tools]
         mode = allowed.get("mode", "auto")
         if mode not in ("auto", "required"):
             raise invalid(
                 name, f"mode of tool_choice is {shown(mode)}; it must be auto or required"
             )
-        return {"allowed_tools": names, "tool_choice": mode}
+        return {"allowed_tools": names, "tool_choice": mode, WITHOUT_EFFECT + name: others}
     return {"tool_choice": {"function": {"name": _name_in(name, value)}}}
 
 
@@ -146,7 +138,7 @@ def top_logprobs(name: str, value: Any) -> Mapping[str, Any]:
     return {"top_logprobs": integer_in(name, value, 0, MOST_LOGPROBS)}
 
 
-_TOOL: Final = {"type": "object", "properties": {"type": {"const": "function"}}}
+_TOOL: Final = {"type": "object", "properties": {"type": {"type": ["string", "null"]}}}
 
 CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
     [
@@ -165,7 +157,7 @@ CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
         honoured("logprobs", "boolean", flag("logprobs")),
         honoured("top_logprobs", "integer", top_logprobs),
         honoured("response_format", "object", response_format),
-        honoured("tools", {"type": ["array", "null"], "items": _TOOL}, _tools),
+        honoured("tools", {"type": ["array", "null"], "items": _TOOL}, offered_functions),
         honoured("tool_choice", {"type": ["string", "object", "null"]}, tool_choice),
         honoured("parallel_tool_calls", "boolean", flag("parallel_tool_calls")),
         honoured("functions", "array", _functions, "the older form of tools"),

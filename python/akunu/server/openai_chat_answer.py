@@ -19,6 +19,7 @@ from akunu.deltas import (
     ReasoningDelta,
     TextDelta,
     ToolCallArguments,
+    ToolCallCut,
     ToolCallDropped,
     ToolCallEnd,
     ToolCallStart,
@@ -211,7 +212,7 @@ class _Calls:
     """Says what may be told of calls, and when.
 
     What was told cannot be taken back: where a grammar does not hold calls, each is told when it is
-    complete.
+    complete, or cut by `max_tokens`.
     """
 
     def __init__(self, *, are_held: bool) -> None:
@@ -234,7 +235,7 @@ class _Calls:
         elif isinstance(delta, ToolCallDropped):
             self._begun = None
             self.is_cut = self._are_held
-        elif isinstance(delta, ToolCallEnd) and self._begun is not None:
+        elif isinstance(delta, (ToolCallEnd, ToolCallCut)) and self._begun is not None:
             begun, number = self._begun, self._n_told
             self._begun = None
             self._n_told += 1

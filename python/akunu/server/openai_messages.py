@@ -20,6 +20,7 @@ _KNOWN: Final = (
     *("reasoning_content", "reasoning", "thinking", "thought"),  # see akunu.messages
 )
 _KNOWN_OF_PARTS: Final = ("type", "text", "refusal", "image", "image_url")
+_MOST_UNKNOWN: Final = 500  # keys that are looked for in a chat template
 _MEDIA: Final = ("input_image", "input_audio", "file", "video_url", "audio_url")
 
 
@@ -41,7 +42,8 @@ def messages_of(messages: Any) -> tuple[list[dict[str, Any]], list[str]]:
             raise invalid(
                 "messages", f"messages[{index}] must be an object, got {kind_of(message)}"
             )
-        unknown.update(dict.fromkeys(_unknown(message)))
+        if len(unknown) < _MOST_UNKNOWN:
+            unknown.update(dict.fromkeys(_unknown(message)[:_MOST_UNKNOWN]))
         found.append(_message(message, index, calls))
     return found, list(unknown)
 

@@ -69,7 +69,7 @@ class ResponseAnswer:
         return created + self._event("response.in_progress", response=response)
 
     def part(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
-        """Return the events of a part; a call is told when it is complete."""
+        """Return the events of a part; a call is told when it is complete, or cut."""
         logprobs = self._new_logprobs(stream)
         if isinstance(delta, TextDelta):
             opening = self._open("message")
@@ -86,7 +86,7 @@ class ResponseAnswer:
     def closed(self, index: int, stream: AsyncTextStream) -> bytes:
         """Return the end of the last item; a reply without any is an empty message."""
         opening = b"" if self._output or self._item else self._open("message")
-        return opening + self._close()
+        return opening + self._close(is_cut=stream.finish_reason == "length")
 
     def over(self, replies: Sequence[Completion]) -> bytes:
         """Return the whole response."""
@@ -122,8 +122,8 @@ class ResponseAnswer:
         response = self._response("incomplete" if is_cut else "completed")
         if is_cut:
             response["incomplete_details"] = {"reason": "max_output_tokens"}
-            if self._output:
-                self._output[-1]["status"] = "incomplete"
+            if self._output and self._output[-1]["type"] != "function_call":
+                self._output[-1]["status"] = "incomplete"  # a call says itself whether it is cut
         return {**response, "usage": response_usage(reply), **facts_of([reply])}
 
     def _event(self, kind: str, **data: Any) -> bytes:
@@ -156,7 +156,7 @@ class ResponseAnswer:
             "response.output_item.added", output_index=len(self._output), item=dict(item)
         )
 
-    def _close(self) -> bytes:
+    def _close(self, *, is_cut: bool = False) -> bytes:
         if self._item is None:
             return b""
         kind, text = self._item["type"], "".join(self._text)
@@ -164,7 +164,8 @@ class ResponseAnswer:
         place = {**self._place(), "content_index": 0}
         more = {"logprobs": logprobs} if kind == "message" else {}
         part = _part(kind, text, logprobs)
-        item = {**self._item, "content": [part], "status": "completed"}
+        status = "incomplete" if is_cut else "completed"
+        item = {**self._item, "content": [part], "status": status}
         told = self._event(f"response.{_TEXT_OF[kind]}.done", **place, text=text, **more)
         told += self._event("response.content_part.done", **place, part=part)
         return told + self._done(item)
@@ -193,7 +194,7 @@ class ResponseAnswer:
         return {
             "id": _new_id("fc"),
             "type": "function_call",
-            "status": "completed",
+            "status": "incomplete" if call.is_cut else "completed",
             "call_id": call.id,
             **within,
             "name": name,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from akunu.server.errors import invalid, unsupported
 from akunu.server.fields import unknown_keys
-from akunu.server.image_parts import not_fetched, of_url
+from akunu.server.image_parts import joined_texts, not_fetched, of_url
 from akunu.server.json_words import kind_of, shown
 from akunu.server.responses_tools import name_within
 
@@ -64,27 +64,33 @@ class _Messages:
         kind = item.get("type", "message")
         if isinstance(kind, str) and kind in _KNOWN:
             self.unread.update(dict.fromkeys(unknown_keys("input", item, _KNOWN[kind])))
-        content = item.get("content")
-        for part in content if isinstance(content, list) else ():
-            if isinstance(part, dict):
-                self.unread.update(dict.fromkeys(unknown_keys("input.content", part, _OF_PARTS)))
+        self._note_parts("input.content", item.get("content"))
         if kind == "message":
             self._message(item, where)
         elif kind == "function_call":
             self._call(item, where)
         elif kind == "function_call_output":
-            output = _text(item.get("output"), f"{where}.output")
+            output, place = item.get("output"), f"{where}.output"
             self.messages.append(
                 {
                     "role": "tool",
                     "tool_call_id": _named(item, "call_id", where),
-                    "content": output,
+                    "content": _with_images(output, place)
+                    if isinstance(output, list)
+                    else _text(output, place),
                 }
             )
+            self._note_parts("input.output", output)
         elif kind == "reasoning":
             self._reasoning(item, where)
         else:
             raise unsupported("input", f"{where} is of type {shown(kind)}: that is not read here")
+
+    def _note_parts(self, name: str, parts: Any) -> None:
+        """Note the keys of parts that nobody reads."""
+        for part in parts if isinstance(parts, list) else ():
+            if isinstance(part, dict):
+                self.unread.update(dict.fromkeys(unknown_keys(name, part, _OF_PARTS)))
 
     def _message(self, item: Mapping[str, Any], where: str) -> None:
         role = item.get("role")
@@ -147,9 +153,7 @@ def _with_images(parts: list[Any], where: str) -> Any:
             raise not_fetched("input", f"{place}.file_id")
         else:
             found.append(of_url(part.get("image_url"), "input", f"{place}.image_url"))
-    if all(part["type"] == "text" for part in found):
-        return "\n".join(part["text"] for part in found)
-    return found
+    return joined_texts(found)
 
 
 def _text(content: Any, where: str) -> str:

@@ -8,8 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from akunu._drawn import random_hex
-from akunu._text_reader import TextReader, Waiting, read_literal
-from akunu.deltas import Delta, ToolCallArguments, ToolCallDropped, ToolCallEnd, ToolCallStart
+from akunu._text_reader import MARKING, TextReader, Waiting, read_literal
+from akunu.deltas import (
+    Delta,
+    ToolCallArguments,
+    ToolCallCut,
+    ToolCallDropped,
+    ToolCallEnd,
+    ToolCallStart,
+)
 from akunu.tools._json_reader import read_value
 from akunu.tools._values import ParameterReader, first_word, read_python, read_words
 from akunu.tools.notation import Element, Field, Literal, Notation, Optional, elements
@@ -63,11 +70,18 @@ class NotationParser:
     def read(self, reader: TextReader, out: list[Delta], *, at_start: bool) -> Waiting[bool]:
         """See `CallParser.read`."""
         begin = reader.at
+        is_cut = False
         for way in self._ways:
             if way.at_start == at_start:
                 reader.at = begin
+                reader.lacked_text = False
                 if (yield from self._section(way, reader, out)):
                     return True
+                is_marked = not at_start or begins_with_marker(way, reader.text[begin:])
+                is_cut |= reader.is_cut and reader.lacked_text and is_marked
+        if is_cut:  # it would have been a call
+            reader.at = len(reader.text)
+            return True
         reader.at = begin
         return False
 
@@ -75,16 +89,20 @@ class NotationParser:
         before = self.n_calls
         if not (yield from read_elements(reader, elements(way.before))):
             return False
+        is_cut = False
         while self._most is None or self.n_calls < self._most:
             begin = reader.at
+            reader.lacked_text = False
             if self.n_calls > before and way.between.strip():
                 yield from reader.skip_space()
                 if not (yield from read_literal(reader, way.between)):
+                    is_cut = reader.is_cut and reader.lacked_text
                     reader.at = begin
                     break
             yield from reader.skip_space()
             call = _Call(way, reader, out, self)
             if not (yield from call.read()):
+                is_cut = reader.is_cut and reader.lacked_text
                 reader.at = begin
                 break
             self._ids.add(call.id)
@@ -92,8 +110,12 @@ class NotationParser:
         if self.n_calls == before:
             return False
         begin = reader.at
+        reader.lacked_text = False
         if not (yield from read_elements(reader, elements(way.after), space_first=True)):
             reader.at = begin
+        is_cut |= reader.is_cut and reader.lacked_text
+        if is_cut:  # within what stands around calls: no text
+            reader.at = len(reader.text)
         return True
 
     def known(self, name: str) -> bool:
@@ -103,6 +125,10 @@ class NotationParser:
     def begins_name(self, text: str) -> bool:
         """Whether a tool's name begins like that."""
         return any(name.startswith(text) for name in self._tools)
+
+    def goes_on(self, text: str) -> bool:
+        """Whether a tool's name begins like that, and is longer."""
+        return any(name.startswith(text) and name != text for name in self._tools)
 
     def schema(self, name: str) -> Mapping[str, Any]:
         """Return the schema of a tool's arguments."""
@@ -137,8 +163,15 @@ class _Call:
         self.id = ""
 
     def read(self) -> Waiting[bool]:
-        if (yield from self._read()) and self._is_sound():
+        reader = self._reader
+        is_whole = yield from self._read()
+        if is_whole and self._is_sound():
             self._out.append(ToolCallEnd(self._index))
+            return True
+        if self.name and not is_whole and reader.is_cut and reader.lacked_text:
+            self._begin()
+            self._out.append(ToolCallCut(self._index))
+            reader.at = len(reader.text)
             return True
         if self._is_begun:
             self._out.append(ToolCallDropped(self._index))
@@ -212,15 +245,9 @@ class _Call:
             self._begin()
             parameters = ParameterReader(self._way.parameter, schema, first_literal(after))
             return (yield from parameters.read(reader, self._give))
-        if field == "python":
-            if not (yield from self._name()):
-                return False
-            text = yield from read_python(reader)
-        else:
-            text = yield from read_words(reader, self._way.quote)
-        if text:
-            self._give(text)
-        return bool(text)
+        if field == "words":
+            return (yield from read_words(reader, self._way.quote, self._give))
+        return (yield from self._name()) and (yield from read_python(reader, self._give))
 
     def _name(self) -> Waiting[bool]:
         """Read the longest name of a tool."""
@@ -233,6 +260,8 @@ class _Call:
             reader.at += 1
             if self._parser.known(text):
                 self.name, end = text, reader.at
+        if not character and reader.is_cut and self._parser.goes_on(reader.text[begin:]):
+            self.name, end = "", begin
         reader.at = end
         return end > begin
 
@@ -320,6 +349,15 @@ def _as_object(text: str) -> str | None:
         except ValueError:
             return None
     return None
+
+
+def begins_with_marker(way: Notation, text: str) -> bool:
+    """Whether a text, or what there is of it, begins as no answer would."""
+    openings = [opening for opening in way.openings if len(opening) > 1 and MARKING & set(opening)]
+    first = first_word(text)
+    return len(first) > 1 and any(
+        first.startswith(each) or each.startswith(first) for each in openings
+    )
 
 
 def read_optional(reader: TextReader, text: str) -> Waiting[None]:

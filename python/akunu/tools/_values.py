@@ -111,6 +111,8 @@ class ParameterReader:
             yield from reader.skip_space()
             is_over = bool(self._after) and (yield from self._here(reader, self._after))
             if is_over or not (yield from self._here(reader, self._begin)):
+                if not is_over and self._is_cut(reader):  # there may have been more parameters
+                    return False
                 reader.at = begin
                 break
             if not (yield from self._parameter(reader, emit, keys)):
@@ -127,6 +129,13 @@ class ParameterReader:
             if reader.text[reader.at + place] != character:
                 return False
         return True
+
+    def _is_cut(self, reader: TextReader) -> bool:
+        """Whether the text is cut here, or within what may follow a parameter."""
+        rest = reader.rest
+        return reader.is_cut and any(
+            each.startswith(rest) and each != rest for each in (self._begin, self._after)
+        )
 
     def _parameter(self, reader: TextReader, emit: Emit, keys: set[str]) -> Waiting[bool]:
         key = ""
@@ -228,25 +237,30 @@ class ParameterReader:
         yield from reader.skip_space()
         if not (yield from reader.peek()):
             return True
-        if (yield from self._here(reader, self._begin)):
-            return True
-        return (yield from self._here(reader, self._after))
+        for text in (self._begin, self._after):
+            if (yield from self._here(reader, text)):
+                return True
+        return self._is_cut(reader)
 
 
-def read_python(reader: TextReader) -> Waiting[str]:
-    """Read `(key=value, ...)`; return the arguments as JSON, "" where that is not what is there."""
-    begin = reader.at
+def read_python(reader: TextReader, emit: Emit) -> Waiting[bool]:
+    """Read `(key=value, ...)`; return whether that is what is there. `emit` gets it as JSON.
+
+    Where the text is cut, those before the last comma are given away.
+    """
+    begin = comma = reader.at
     depth = 0
     quote = ""
     while True:
         character = yield from reader.peek()
+        if not character and comma > begin:
+            emit(_as_arguments(f"{reader.text[begin:comma]})")[:-1])
         if not character or (reader.at == begin and character != "("):
-            return ""
+            return False
         reader.at += 1
         if quote:
             if character == "\\":
-                if not (yield from reader.peek()):
-                    return ""
+                yield from reader.peek()
                 reader.at += 1
             elif character == quote:
                 quote = ""
@@ -258,8 +272,18 @@ def read_python(reader: TextReader) -> Waiting[str]:
             depth -= 1
             if not depth:
                 break
+        elif character == "," and depth == 1:
+            comma = reader.at - 1
+    found = _as_arguments(reader.text[begin : reader.at])
+    if found:
+        emit(found)
+    return bool(found)
+
+
+def _as_arguments(text: str) -> str:
+    """Return `(key=value, ...)` as JSON, "" for anything else."""
     try:
-        tree = ast.parse(f"f{reader.text[begin : reader.at]}", mode="eval").body
+        tree = ast.parse(f"f{text}", mode="eval").body
         assert isinstance(tree, ast.Call)
         if tree.args or any(each.arg is None for each in tree.keywords):
             return ""
@@ -290,37 +314,47 @@ def _refuse() -> Any:
     raise ValueError("not a value of JSON")
 
 
-def read_words(reader: TextReader, quote: str, depth: int = 0) -> Waiting[str]:
-    """Read a value whose keys are bare words; return it as JSON, "" where it is malformed."""
+def read_words(reader: TextReader, quote: str, emit: Emit, depth: int = 0) -> Waiting[bool]:
+    """Read a value whose keys are bare words; return whether there is one. `emit` gets its JSON."""
     yield from reader.skip_space()
     if depth > MAX_DEPTH:
-        return ""
+        return False
     first = yield from reader.peek()
     if depth == 0 and first != "{":
-        return ""
+        return False
     if first and first in "{[":
-        return (yield from _read_words_inside(reader, quote, depth, "}" if first == "{" else "]"))
+        closing = "}" if first == "{" else "]"
+        return (yield from _read_words_inside(reader, quote, emit, depth, closing))
     if (yield from ParameterReader._here(reader, quote)):
         reader.at += len(quote)
         text = yield from _up_to_quote(reader, quote)
-        return "" if text is None else as_json(text)
+        if text is not None:
+            emit(as_json(text))
+        return text is not None
     word = yield from _bare(reader)
     word = _CONSTANTS.get(word, word)
     try:
         json.loads(word, parse_constant=_no_constant)
     except ValueError:
-        return ""
-    return word
+        return False
+    if reader.is_cut and reader.at == len(reader.text):
+        return False  # a number may have had more digits
+    emit(word)
+    return True
 
 
-def _read_words_inside(reader: TextReader, quote: str, depth: int, closing: str) -> Waiting[str]:
+def _read_words_inside(
+    reader: TextReader, quote: str, emit: Emit, depth: int, closing: str
+) -> Waiting[bool]:
     reader.at += 1
-    found: list[str] = []
+    emit("{" if closing == "}" else "[")
+    is_first = True
     while True:
         yield from reader.skip_space()
-        if not found and (yield from reader.peek()) == closing:
+        if is_first and (yield from reader.peek()) == closing:
             break
-        key = ""
+        key = "" if is_first else ", "
+        is_first = False
         if closing == "}":
             if (yield from ParameterReader._here(reader, quote)):
                 reader.at += len(quote)
@@ -329,22 +363,21 @@ def _read_words_inside(reader: TextReader, quote: str, depth: int, closing: str)
                 name = yield from _bare(reader)
             yield from reader.skip_space()
             if not name or (yield from reader.peek()) != ":":
-                return ""
+                return False
             reader.at += 1
-            key = f"{as_json(name)}: "
-        value = yield from read_words(reader, quote, depth + 1)
-        if not value:
-            return ""
-        found.append(key + value)
+            key += f"{as_json(name)}: "
+        emit(key)
+        if not (yield from read_words(reader, quote, emit, depth + 1)):
+            return False
         yield from reader.skip_space()
         if (yield from reader.peek()) != ",":
             break
         reader.at += 1
     if (yield from reader.peek()) != closing:
-        return ""
+        return False
     reader.at += 1
-    opening = "{" if closing == "}" else "["
-    return f"{opening}{', '.join(found)}{closing}"
+    emit(closing)
+    return True
 
 
 def _bare(reader: TextReader) -> Waiting[str]:

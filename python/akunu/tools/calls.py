@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from akunu.deltas import Delta, ToolCallArguments, ToolCallDropped, ToolCallEnd, ToolCallStart
+from akunu.deltas import (
+    Delta,
+    ToolCallArguments,
+    ToolCallCut,
+    ToolCallDropped,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from akunu.errors import AkunuError
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +36,21 @@ class ToolCall:
     function: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
     """The Python function, where the tool was given as one: `call.function(**call.arguments)`."""
 
+    is_cut: bool = False
+    """Whether `max_tokens` or the context ended the reply within it: do not call anything then.
+
+    `arguments_text` is what there is of the arguments, and no JSON.
+    """
+
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments by their names."""
+        """The arguments by their names; AkunuError where the call is cut."""
+        if self.is_cut:
+            raise AkunuError(
+                f"the call of {self.name} is cut: the reply ended within it (finish_reason "
+                '"length"); `arguments_text` has what there is. Allow more max_tokens, or a longer '
+                "context"
+            )
         found: dict[str, Any] = json.loads(self.arguments_text)
         return found
 
@@ -40,9 +60,9 @@ class ToolCall:
         function = {"name": self.name, "arguments": self.arguments_text}
         return {"type": "function", "id": self.id, "function": function}
 
-    def __reduce__(self) -> tuple[type[ToolCall], tuple[str, str, str]]:
+    def __reduce__(self) -> tuple[type[ToolCall], tuple[str, str, str, None, bool]]:
         """Copy and pickle the call without the function."""
-        return type(self), (self.id, self.name, self.arguments_text)
+        return type(self), (self.id, self.name, self.arguments_text, None, self.is_cut)
 
 
 class CallCollector:
@@ -52,7 +72,7 @@ class CallCollector:
     >>> for delta in (ToolCallStart(0, "1", "f"), ToolCallArguments(0, "{}"), ToolCallEnd(0)):
     ...     collector.add(delta)
     >>> collector.calls
-    [ToolCall(id='1', name='f', arguments_text='{}')]
+    [ToolCall(id='1', name='f', arguments_text='{}', is_cut=False)]
     """
 
     def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
@@ -70,16 +90,17 @@ class CallCollector:
             self._pieces.append(delta.text)
         elif isinstance(delta, ToolCallDropped):
             self._begun = None
-        elif isinstance(delta, ToolCallEnd) and self._begun is not None:
+        elif isinstance(delta, (ToolCallEnd, ToolCallCut)) and self._begun is not None:
             name = self._begun.name
             arguments = "".join(self._pieces)
             function = self._functions.get(name)
-            self.calls.append(ToolCall(self._begun.id, name, arguments, function))
+            is_cut = isinstance(delta, ToolCallCut)
+            self.calls.append(ToolCall(self._begun.id, name, arguments, function, is_cut))
             self._begun = None
 
 
 def calls_of(deltas: Iterable[Delta]) -> list[ToolCall]:
-    """Return the complete calls among the deltas of a reply."""
+    """Return the calls among the deltas of a reply."""
     collector = CallCollector({})
     for delta in deltas:
         collector.add(delta)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from akunu._text_reader import MARKING
 from akunu._token_matcher import TokenMatcher
 from akunu.errors import ArgumentError
 from akunu.grammar import FreeText, Grammar, from_schema
@@ -20,7 +21,6 @@ from akunu.tools.notation import Element, Field, Literal, Notation, Optional, el
 
 _SPACE: Final = "WS?"
 _FORM: Final = "form"  # the name of the grammar of a form, beside the one of calls
-_MARKING: Final = frozenset("<[|")  # what openings have in them that prose has not
 
 
 def required_calls(
@@ -63,7 +63,7 @@ def optional_calls(
 ) -> Grammar | None:
     """Return free text up to the opening of a call, then calls; None: the opening is no marker."""
     opening = next(iter(_trigger_openings(way)), "")
-    if way.at_start or not _MARKING & set(opening):
+    if way.at_start or not MARKING & set(opening):
         return None
     trigger, rest = _trigger(opening, control_tokens)
     rules = _Rules(way, tools, control_tokens)

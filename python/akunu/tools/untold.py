@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from akunu.errors import ArgumentError
+from akunu.messages import has_images
 
 
 def told_messages(
@@ -21,16 +22,16 @@ def told_messages(
     for message in messages:
         content = message.get("content") or ""
         if message.get("role") == "tool":
-            text = f"<tool_response>\n{_text(content)}\n</tool_response>"
+            result = _around("<tool_response>\n", content, "\n</tool_response>")
             if told and told[-1].get("is_result"):
-                told[-1]["content"] += f"\n{text}"
+                told[-1]["content"] = _behind(told[-1]["content"], "\n", result)
             else:
-                told.append({"role": "user", "content": text, "is_result": True})
+                told.append({"role": "user", "content": result, "is_result": True})
         elif message.get("tool_calls"):
             calls = [_call(call) for call in message["tool_calls"]]
-            text = "\n".join([*([_text(content)] if content else []), *calls])
+            said = _behind(content, "\n" if content else "", "\n".join(calls))
             others = {k: v for k, v in message.items() if k not in ("tool_calls", "content")}
-            told.append({**others, "content": text})
+            told.append({**others, "content": said})
         else:
             told.append(dict(message))
     for message in told:
@@ -69,6 +70,29 @@ def _call(call: object) -> str:
         arguments = json.dumps(arguments, ensure_ascii=False)
     name = json.dumps(function.get("name"), ensure_ascii=False)
     return f'<tool_call>\n{{"name": {name}, "arguments": {arguments}}}\n</tool_call>'
+
+
+def _around(before: str, content: Any, behind: str) -> Any:
+    return _behind(_behind(before, "", content), "", behind)
+
+
+def _behind(first: Any, between: str, second: Any) -> Any:
+    """Return two contents as one: a text, or where one has images a list of parts."""
+    if not has_images([{"content": each} for each in (first, second)]):
+        return f"{_text(first)}{between}{_text(second)}"
+    joined: list[Any] = []
+    for part in (*_parts(first), *_parts(between), *_parts(second)):
+        if joined and "text" in joined[-1] and "text" in part:
+            joined[-1] = {"type": "text", "text": joined[-1]["text"] + part["text"]}
+        else:
+            joined.append(part)
+    return joined
+
+
+def _parts(content: Any) -> Sequence[Any]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return list(content)
 
 
 def _text(content: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,7 +22,7 @@ from akunu.server.embeddings import (
 )
 from akunu.server.errors import ApiError, invalid
 from akunu.server.fields import Read, ignored_header, read, request_schema
-from akunu.server.json_body import JsonResponse, json_object
+from akunu.server.json_body import JsonResponse, json_object, read_body
 from akunu.server.ollama_fields import unloads
 from akunu.server.ollama_models import named
 from akunu.server.routes.described import body_of
@@ -40,17 +41,22 @@ _NANOSECONDS: Final = 1_000_000_000
 )
 async def embeddings(request: Request) -> Response:
     """Return a vector for each text."""
-    found = _read(read(EMBEDDINGS_FIELDS, await json_object(request)))
+    found, texts = await read_body(request, _read)
     options = found.options
     async with state_of(request).models.use(options.get("model")) as (served, model):
         vectors = await embedded(
             model,
-            texts_of(options["input"]),
+            texts,
             dimensions=options.get("dimensions"),
             truncate=options.get("truncate", False),
         )
-    answer = as_openai(vectors, served.name, options.get("encoding", "float"))
-    return JsonResponse(answer, headers=ignored_header(found.ignored))
+        name = served.name
+
+    def answer() -> Response:  # in a thread: it may be millions of numbers
+        told = as_openai(vectors, name, options.get("encoding", "float"))
+        return JsonResponse(told, headers=ignored_header(found.ignored))
+
+    return await asyncio.get_running_loop().run_in_executor(None, answer)
 
 
 @ollama_router.post(
@@ -140,7 +146,8 @@ def _name(request: Request, found: Read) -> str:
     return named(state_of(request).models, found.options["model"])
 
 
-def _read(found: Read) -> Read:
+def _read(body: dict[str, Any]) -> tuple[Read, list[str | list[int]]]:
+    found = read(EMBEDDINGS_FIELDS, body)
     if "input" not in found.options:
         raise invalid("input", "input is missing", "missing_required_parameter")
-    return found
+    return found, texts_of(found.options["input"])

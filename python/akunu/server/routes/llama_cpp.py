@@ -52,18 +52,25 @@ def _answered(request: Request, wanted: LlamaAsked, prompt: str) -> Response:
     answer = LlamaAnswer(wanted)
     asked = wanted.asked
 
-    def begin(model: Model) -> list[AsyncTextStream]:
+    ready: list[list[int]] = []  # the ids of each prompt
+
+    def prepare(model: Model) -> None:
         settings = state_of(request).settings
-        answer.tokenizer = model.tokenizer
         wanted.add_text_bias(model)
-        begun = []
         for each in wanted.prompts:
             if wanted.suffix is None:
-                room = asked.room(model, settings)
-                asked.arguments["prompt"] = wanted.ids(model, each, room)
+                ready.append(wanted.ids(model, each, asked.room(model, settings)))
             else:
                 asked.arguments["prompt"] = each
                 asked.fill_in(model, settings, wanted.suffix, "input_suffix")
+                ready.append(asked.arguments["prompt"])
+
+    def begin(model: Model) -> list[AsyncTextStream]:
+        settings = state_of(request).settings
+        answer.tokenizer = model.tokenizer
+        begun = []
+        for each, ids in zip(wanted.prompts, ready, strict=True):
+            asked.arguments["prompt"] = ids
             is_text = isinstance(each, str)
             answer.prompts.append(each if is_text else asked.arguments["prompt"])
             begun.append(asked.generate(model, settings))
@@ -73,7 +80,7 @@ def _answered(request: Request, wanted: LlamaAsked, prompt: str) -> Response:
         answer.model = served.name
         return answer
 
-    return generation_of(request, asked, begin, dialect, prompt=prompt)
+    return generation_of(request, asked, begin, dialect, prompt=prompt, prepare=prepare)
 
 
 @router.get("/props", summary="What is known of a model, as llama.cpp has it", response_model=None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
@@ -37,6 +36,7 @@ def _text(name: str, value: Any) -> Mapping[str, Any]:
     return {"text": checked(name, value, str)}
 
 
+_MOST_TOKENS: Final = 1 << 18  # the text of more takes seconds
 _ADDS: Final = (
     "whether the tokens of every text, BOS and its like, are added; without it, of prompt alone"
 )
@@ -95,16 +95,22 @@ async def tokenize(request: Request) -> Response:
     name = found.names["text"]
     add_special = options.get("add_special", name == "prompt")
     parse_special = options.get("parse_special", False)
+    with_pieces, with_strings = options.get("with_pieces"), options.get("with_strings")
 
     def work(model: Model) -> dict[str, Any]:
         tokenizer = model.tokenizer
         ids = tokenizer.encode(
             options["text"], add_special=add_special, parse_special=parse_special
         )
+        if len(ids) > _MOST_TOKENS and (with_pieces or with_strings):
+            raise invalid(
+                name,
+                f"{name} has {len(ids)} tokens; the texts of at most {_MOST_TOKENS} are told",
+            )
         answer = {"tokens": ids, "count": len(ids), "max_model_len": model.context}
-        if options.get("with_strings"):
+        if with_strings:
             answer["token_strs"] = [tokenizer.token_text(each) for each in ids]
-        if options.get("with_pieces"):
+        if with_pieces:
             pieces = [tokenizer.token_bytes(each) for each in ids]
             answer["tokens"] = [
                 {"id": each, "piece": _piece(spelled)}
@@ -128,6 +134,8 @@ async def detokenize(request: Request) -> Response:
     if "tokens" not in found.options:
         raise invalid("tokens", "tokens is missing", "missing_required_parameter")
     tokens = checked("tokens", found.options["tokens"], list)
+    if len(tokens) > _MOST_TOKENS:
+        raise invalid("tokens", f"tokens has {len(tokens)} ids; at most {_MOST_TOKENS} are read")
 
     def work(model: Model) -> dict[str, Any]:
         text = model.tokenizer.decode(tokens)
@@ -152,8 +160,11 @@ async def apply_template(request: Request) -> Response:
             ids = await prompt_of(model, asked.fitted(model))
         except Exception as error:
             raise api_error(error, names=asked.names) from error
-        told = {"prompt": model.tokenizer.decode(ids), "tokens": ids, "count": len(ids)}
-    return JsonResponse(told, headers=asked.headers)
+
+        def work(model: Model) -> dict[str, Any]:
+            return {"prompt": model.tokenizer.decode(ids), "tokens": ids, "count": len(ids)}
+
+        return await _answer(request, asked.model, work, asked.headers, "messages")
 
 
 async def _answer(
@@ -167,10 +178,12 @@ async def _answer(
     async with state_of(request).models.use(name) as (_, model):
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.run_in_executor(None, partial(work, model))
+            # The answer is written there, too: it may have millions of tokens.
+            return await loop.run_in_executor(
+                None, lambda: JsonResponse(work(model), headers=headers)
+            )
         except Exception as error:
             raise api_error(error, prompt=prompt) from error
-    return JsonResponse(found, headers=headers)
 
 
 def _piece(spelled: bytes) -> str | list[int]:

@@ -1,0 +1,64 @@
+"""What there is of the arguments of a call that was cut."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from akunu._text_reader import TextReader
+from akunu.tools._json_reader import read_value
+from akunu.tools.calls import ToolCall
+
+_CLOSERS: Final = {"{": "}", "[": "]"}
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """Return the arguments of a call; of one that was cut, those that are there."""
+    return arguments_so_far(call.arguments_text) if call.is_cut else call.arguments
+
+
+def arguments_so_far(text: str) -> dict[str, Any]:
+    """Return the object that a text begins: without a string that is not complete, or a key.
+
+    Raises ValueError for what begins no object.
+
+    >>> arguments_so_far('{"city": "Rome", "days": [1, 2, "thr')
+    {'city': 'Rome', 'days': [1, 2]}
+    """
+    if not begins_object(text):
+        raise ValueError("it begins no object")
+    closers = ""  # of the arrays and objects around this place
+    end, closing = 0, "{}"  # of what is whole, and what closes it
+    in_string = is_escaped = False
+    for at, character in enumerate(text):
+        if in_string:
+            in_string = is_escaped or character != '"'
+            is_escaped = not is_escaped and character == "\\"
+        elif character == '"':
+            in_string = True
+        elif character in _CLOSERS:
+            closers = _CLOSERS[character] + closers
+            end, closing = at + 1, closers
+        elif closers and character == closers[0]:
+            closers = closers[1:]
+            end, closing = at + 1, closers
+        elif character == ",":
+            end, closing = at, closers
+    try:
+        found: dict[str, Any] = json.loads(text + closers)
+    except ValueError:
+        found = json.loads(text[:end] + closing)
+    return found
+
+
+def begins_object(text: str) -> bool:
+    """Whether a text is the beginning of an object, or its whole."""
+    reader = TextReader()
+    reader.text, reader.is_over = text.lstrip(), True
+    parser = read_value(reader)
+    while True:
+        try:
+            next(parser)
+        except StopIteration as end:
+            is_object = reader.text[:1] in ("", "{")
+            return is_object and (end.value or reader.lacked_text)
