@@ -18,6 +18,7 @@ from akunu import ArgumentError, ModelFormatError, UnsupportedModelError, _core
 from akunu.options import SamplingOptions
 from akunu.speech.mel import HOP, log_mel
 from akunu.speech.model import SpeechModel, load_whisper
+from akunu.speech.segment_stream import SegmentStream
 from akunu.speech.transcriber import split_text
 from lines import each_line
 
@@ -228,11 +229,13 @@ def test_streams_are_the_same_text_and_can_be_left(model: SpeechModel) -> None:
     first = next(stream)
     assert first == whole.segments[0]
     assert stream.result().segments == whole.segments
-    left = model.transcribe(samples, stream=True, **options)  # type: ignore[call-overload]
-    next(left)
-    left.cancel()
-    with pytest.raises(akunu.AkunuError, match="cancelled"):
-        left.result()
+    assert stream.transcription.segments == whole.segments
+    for leave in (SegmentStream.cancel, SegmentStream.close):
+        left = model.transcribe(samples, stream=True, **options)  # type: ignore[call-overload]
+        next(left)
+        leave(left)
+        with pytest.raises(akunu.AkunuError, match="cancelled"):
+            left.result()
 
 
 def test_coroutines_have_the_same_text(model: SpeechModel) -> None:
