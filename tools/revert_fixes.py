@@ -32,6 +32,7 @@ FIXES = ROOT / "tests" / "mended_faults.txt"
 SOURCE = ("src", "backend", "python/akunu", ":!python/akunu/data", ":!*.md", ":!*.pyi")
 INSTALL = ("--no-build-isolation", "--quiet", "--config-settings")
 TAKE_BACK = ("apply", "--reverse", "--3way")
+HANGS_AFTER = 900  # seconds
 OPTIONS = "cmake.define.AKUNU_METAL_EMULATOR=ON"
 
 # Where tests of a part of the source are, beside those that the commit touched.
@@ -135,12 +136,17 @@ class Bench:
 
     def first_failure(self, paths: Sequence[str]) -> str | None:
         """The first test that fails; None where none does."""
-        run = subprocess.run(
-            [self.python, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *paths],
-            cwd=self.clone,
-            capture_output=True,
-            text=True,
-        )
+        options = ("-x", "-q", "-n", "0", "-p", "no:cacheprovider")
+        try:
+            run = subprocess.run(
+                [self.python, "-m", "pytest", *options, *paths],
+                cwd=self.clone,
+                capture_output=True,
+                text=True,
+                timeout=HANGS_AFTER,
+            )
+        except subprocess.TimeoutExpired:
+            return f"{' '.join(paths)} (did not end)"
         if run.returncode in (0, 5):  # all passed, or these files have only tests that are left out
             return None
         found = re.search(r"^(?:FAILED|ERROR) (\S+)", run.stdout, re.MULTILINE)
