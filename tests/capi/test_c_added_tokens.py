@@ -14,6 +14,8 @@ from tokenizers import AddedToken, Tokenizer
 
 import akunu
 from akunu.chat import CHATML, ChatTemplate, encode_chat
+from akunu.making.gguf_writer import GgufLayout, Value
+from akunu.making.tokenizer_keys import tokenizer_keys
 from lines import each_line
 
 N_TOKENIZERS = int(os.environ.get("AKUNU_ADDED_TOKENIZERS", "6"))
@@ -100,3 +102,23 @@ def test_a_chat_has_no_space_that_belongs_to_a_token(
     assert chat_ids(library, handle, *arguments(turns)) == expected
     if "<|" not in content:  # what a user writes is no control token of akunu
         assert ids_of(theirs, template.render(messages)) == expected
+
+
+def test_a_file_made_of_a_directory_has_the_same_ids(library: Library, tmp_path: Path) -> None:
+    theirs = KINDS["characters, prefixed"]()
+    theirs.add_tokens([AddedToken("Ab", single_word=True, normalized=False)])
+    theirs.add_tokens([AddedToken("<A>", rstrip=True), AddedToken("<b>", lstrip=True)])
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    for name in ("config.json", "tokenizer_config.json"):
+        (tmp_path / name).write_text("{}")
+    keys, _ = tokenizer_keys(tmp_path, {}, theirs.get_vocab_size())
+    values = [Value.of_any(key, value) for key, value in keys.items()]
+    path = tmp_path / "made.gguf"
+    with path.open("wb") as file:
+        file.write(GgufLayout(values, []).head)
+    handle = library.new("open_tokenizer", str(path).encode())
+    package = akunu.Tokenizer.from_gguf(path)
+    for text in texts(theirs, 0):
+        expected = ids_of(theirs, text)
+        assert library.encode(handle, text, parse=True) == expected, text
+        assert package.encode(text, add_special=False, parse_special=True) == expected, text
