@@ -299,9 +299,12 @@ class Tokenizer:
         last = vocabulary.eos_id if add_special and vocabulary.add_eos else None
         if is_bert and add_special:
             first, last = vocabulary.bos_id, vocabulary.sep_id
-        if first is not None and pieces[:1] != [first]:
+        # What the text itself begins and ends with, if that is a token of its own.
+        finds_later = parse_special and self._has_normalized_control
+        begins, ends = (ids[:1], ids[-1:]) if finds_later else (pieces[:1], pieces[-1:])
+        if first is not None and begins != [first]:
             ids.insert(0, first)
-        if last is not None and pieces[-1:] != [last]:
+        if last is not None and ends != [last]:
             ids.append(last)
         return ids
 

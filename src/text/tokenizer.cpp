@@ -119,6 +119,10 @@ std::vector<uint32_t> Tokenizer::encode(std::string_view text, bool add_special,
   };
   matchers.raw.split(text, on_text, on_token);
   if (!add_special) return ids;
+  if (parse_special && !matchers.normalized.is_empty() && !ids.empty()) {
+    begins_with = ids.front();
+    ends_with = ids.back();
+  }
   const bool is_bert = is_wordpiece();
   const std::optional<uint32_t>& last = is_bert ? vocabulary_->separator : vocabulary_->eos;
   if ((is_bert || vocabulary_->add_bos) && begins_with != vocabulary_->bos)

@@ -1,14 +1,12 @@
 #include "weight/adapter_source.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <map>
 #include <optional>
 
 #include "core/error.h"
 #include "weight/adapter_config.h"
-#include "weight/floats.h"
 #include "weight/gguf.h"
 #include "weight/gguf_source.h"
 #include "weight/hf_tensors.h"
@@ -31,20 +29,6 @@ struct Pair {
 };
 using Pairs = std::map<std::string, Pair, std::less<>>;
 
-// Refuses a matrix with NaN or infinity, which would make the logits of every text NaN that uses the adapter.
-void check_numbers(const SourceTensor& tensor) {
-  const std::span<const std::byte> bytes = tensor.parts[0].bytes;
-  const uint64_t n = tensor.rows() * tensor.k();
-  for (uint64_t i = 0; i < n; ++i) {
-    const float number = float_at(tensor.format, bytes, i);
-    if (std::isfinite(number)) continue;
-    throw ModelFormatError(tensor.label() + " has " +
-                           (std::isnan(number) ? "NaN" : "an infinite number") + " in row " +
-                           std::to_string(i / tensor.k()) + ", column " +
-                           std::to_string(i % tensor.k()) + ": the file is damaged");
-  }
-}
-
 void add_to_pair(std::optional<SourceTensor>& place, SourceTensor tensor) {
   if (tensor.n_dims != 2)
     throw ModelFormatError(tensor.label() + " has " + std::to_string(tensor.n_dims) +
@@ -54,7 +38,7 @@ void add_to_pair(std::optional<SourceTensor>& place, SourceTensor tensor) {
                                 std::string(format_info(tensor.format).name) +
                                 "; akunu has F32, F16 and BF16 for adapters");
   if (place) throw ModelFormatError(tensor.label() + " is there twice");
-  check_numbers(tensor);
+  refuse_no_numbers(tensor);
   place = std::move(tensor);
 }
 

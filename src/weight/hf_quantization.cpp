@@ -29,9 +29,20 @@ bool fits(const MlxGroups& groups, const MlxShape& shape) {
          shape.words / groups.bits * 32 == shape.scales * groups.group;
 }
 
+// Whether such a layer of a text model has hidden_size columns, in all families.
+bool reads_hidden_rows(std::string_view layer) {
+  for (const std::string_view other : {"vision", "visual", "audio"})
+    if (layer.find(other) != std::string_view::npos) return false;
+  for (const std::string_view ending :
+       {".q_proj", ".k_proj", ".v_proj", ".gate_proj", ".up_proj", "embed_tokens", "lm_head"})
+    if (layer.ends_with(ending)) return true;
+  return false;
+}
+
 }  // namespace
 
-HfQuantization::HfQuantization(ConfigObject& config) {
+HfQuantization::HfQuantization(ConfigObject& config, uint32_t hidden_size)
+    : hidden_size_(hidden_size) {
   mlx_ = config.object("quantization");
   std::optional<ConfigObject> other = config.object("quantization_config");
   if (!mlx_ && other && !other->find("quant_method") && other->find("bits")) mlx_ = other;
@@ -76,6 +87,11 @@ std::optional<MlxGroups> HfQuantization::mlx_groups(const std::string& layer, co
   const auto [first, last] = entries_.equal_range(without_prefixes(layer));
   for (auto named = first; named != last; ++named)
     if (const MlxGroups groups = groups_of_entry(named->second); fits(groups, shape)) return groups;
+  if (hidden_size_ > 0 && reads_hidden_rows(layer) && !shape.has_byte_scales && shape.scales > 0)
+    if (const MlxGroups groups = {static_cast<uint32_t>(shape.words * 32 / hidden_size_),
+                                  static_cast<uint32_t>(hidden_size_ / shape.scales)};
+        mlx_format({groups.bits, groups.group, MlxScale::f16}) && fits(groups, shape))
+      return groups;
   if (fits(*usual_, shape)) return usual_;
   if (constexpr MlxGroups kMxfp4 = {4, 32, true}; fits(kMxfp4, shape)) return kMxfp4;
   std::vector<MlxGroups> found;

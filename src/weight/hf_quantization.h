@@ -30,13 +30,14 @@ struct MlxShape {
 class HfQuantization {
  public:
   // Throws UnsupportedModelError for a method that akunu does not have, and ModelFormatError for values
-  // that make no sense; both name the key. `config` must live as long.
-  explicit HfQuantization(ConfigObject& config);
+  // that make no sense; both name the key. `config` must live as long. `hidden_size`: columns of the weights
+  // that read the text's rows; 0: not known.
+  explicit HfQuantization(ConfigObject& config, uint32_t hidden_size = 0);
 
   // How the layer is quantised whose weight is `layer` + ".weight"; nothing where config.json does not speak
   // of MLX's groups. Its own entry is taken at its word. Without one, the first that fits the shape: an entry
-  // whose name differs by "model." or "language_model." in front, that of all, groups of the size or of the
-  // bits of all, and the only ones that there are. Where none fits, that of all. Throws like the
+  // whose name differs by "model." or "language_model." in front, that of the columns where its name tells
+  // them, that of all, groups of the size or of the bits of all, and the only ones that there are. Where none fits, that of all. Throws like the
   // constructor, and ModelFormatError where several are left; `label` names the tensor in that.
   std::optional<MlxGroups> mlx_groups(const std::string& layer, const MlxShape& shape,
                                       const std::string& label) const;
@@ -53,6 +54,7 @@ class HfQuantization {
   std::multimap<std::string, std::string, std::less<>>
       entries_;  // of layers, by name without prefixes
   std::optional<MlxGroups> usual_;
+  uint32_t hidden_size_;
   uint32_t fp8_block_rows_ = 128, fp8_block_columns_ = 128;
 };
 

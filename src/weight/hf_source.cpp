@@ -248,6 +248,7 @@ class HfSourceReader {
         if (name != "linear.weight" && name != "linear.bias")
           throw UnsupportedModelError(tensor.label() +
                                       " is not one that akunu knows what to do with");
+        if (format_info(tensor.format).block_size == 1) refuse_no_numbers(tensor);
         tensor.name = "dense." + std::to_string(i) + name.substr(name.find('.'));
         source.tensors.push_back(std::move(tensor));
       }

@@ -295,10 +295,11 @@ SourceTensor hf_tensor(const HfTensors& tensors, std::string_view name,
 
 HfQuantization quantization_of(const ModelDirectory& directory) {
   ConfigObject config(directory.config(), directory.config_path());
-  if (config.find("quantization") || config.find("quantization_config"))
-    return HfQuantization(config);
   std::optional<ConfigObject> text = config.object("text_config");
-  return HfQuantization(text ? *text : config);
+  const uint32_t hidden_size = (text ? *text : config).count("hidden_size").value_or(0);
+  if (config.find("quantization") || config.find("quantization_config"))
+    return HfQuantization(config, hidden_size);
+  return HfQuantization(text ? *text : config, hidden_size);
 }
 
 std::vector<ListedTensor> list_tensors(const ModelDirectory& directory) {

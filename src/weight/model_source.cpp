@@ -1,10 +1,12 @@
 #include "weight/model_source.h"
 
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <utility>
 
 #include "core/error.h"
+#include "weight/floats.h"
 #include "weight/foreign.h"
 #include "weight/gguf_source.h"
 #include "weight/hf_source.h"
@@ -35,6 +37,19 @@ void refuse_quantised_vector(const SourceTensor& tensor) {
   if (tensor.n_dims == 1 && format_info(tensor.format).block_size > 1)
     throw UnsupportedModelError(
         tensor.label() + " is one-dimensional and quantised; akunu has F32, F16 and BF16 there");
+}
+
+void refuse_no_numbers(const SourceTensor& tensor) {
+  const std::span<const std::byte> bytes = tensor.parts[0].bytes;
+  const uint64_t n = tensor.rows() * tensor.k();
+  for (uint64_t i = 0; i < n; ++i) {
+    const float number = float_at(tensor.format, bytes, i);
+    if (std::isfinite(number)) continue;
+    throw ModelFormatError(tensor.label() + " has " +
+                           (std::isnan(number) ? "NaN" : "an infinite number") + " in row " +
+                           std::to_string(i / tensor.k()) + ", column " +
+                           std::to_string(i % tensor.k()) + ": the file is damaged");
+  }
 }
 
 // Bytes that tell a kind of file.

@@ -55,6 +55,10 @@ SourceTensor rope_factors(const std::string& name, std::vector<float> divisors, 
 // Throws UnsupportedModelError for a vector in blocks: no operation reads one.
 void refuse_quantised_vector(const SourceTensor& tensor);
 
+// Throws ModelFormatError for NaN or infinity in a tensor of F32, F16 or BF16, which would make NaN of all that
+// it is multiplied with. For what is small beside a model: it reads all of it.
+void refuse_no_numbers(const SourceTensor& tensor);
+
 struct ModelSource {
   std::string path;  // what was asked for, for messages
   ModelConfig config;

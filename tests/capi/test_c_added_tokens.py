@@ -10,10 +10,12 @@ from added_tokens import KINDS, ids_of, texts, with_added
 from c_library import UNSUPPORTED, CError, Library
 from test_c_chat import arguments
 from test_c_chat import ids_of as chat_ids
-from tokenizers import AddedToken, Tokenizer
+from tokenizers import AddedToken, Tokenizer, processors
 
 import akunu
 from akunu.chat import CHATML, ChatTemplate, encode_chat
+from akunu.making.gguf_writer import GgufLayout, Value
+from akunu.making.tokenizer_keys import tokenizer_keys
 from lines import each_line
 
 N_TOKENIZERS = int(os.environ.get("AKUNU_ADDED_TOKENIZERS", "6"))
@@ -100,3 +102,47 @@ def test_a_chat_has_no_space_that_belongs_to_a_token(
     assert chat_ids(library, handle, *arguments(turns)) == expected
     if "<|" not in content:  # what a user writes is no control token of akunu
         assert ids_of(theirs, template.render(messages)) == expected
+
+
+@each_line("normalized", [False, True])
+def test_a_text_that_begins_with_bos_gets_no_second_one(
+    library: Library, tmp_path: Path, normalized: bool
+) -> None:
+    theirs = KINDS["characters, prefixed"]()
+    for name in ("<s>", "</s>"):
+        theirs.add_special_tokens([AddedToken(name, normalized=normalized)])
+    bos, eos = (theirs.token_to_id(name) for name in ("<s>", "</s>"))
+    theirs.post_processor = processors.TemplateProcessing(
+        "<s> $A </s>", special_tokens=[("<s>", bos), ("</s>", eos)]
+    )
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    for name in ("config.json", "tokenizer_config.json"):
+        (tmp_path / name).write_text("{}")
+    handle = library.new("open_tokenizer", str(tmp_path).encode())
+    package = akunu.Tokenizer.from_directory(tmp_path)
+    for text in ("<s>the </s>", "the", "<s>", "the </s>"):
+        plain = ids_of(theirs, text)
+        assert plain is not None
+        expected = [bos] * (plain[0] != bos) + plain + [eos] * (plain[-1] != eos)
+        assert package.encode(text, parse_special=True) == expected, text
+        assert library.encode(handle, text, special=True, parse=True) == expected, text
+
+
+def test_a_file_made_of_a_directory_has_the_same_ids(library: Library, tmp_path: Path) -> None:
+    theirs = KINDS["characters, prefixed"]()
+    theirs.add_tokens([AddedToken("Ab", single_word=True, normalized=False)])
+    theirs.add_tokens([AddedToken("<A>", rstrip=True), AddedToken("<b>", lstrip=True)])
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    for name in ("config.json", "tokenizer_config.json"):
+        (tmp_path / name).write_text("{}")
+    keys, _ = tokenizer_keys(tmp_path, {}, theirs.get_vocab_size())
+    values = [Value.of_any(key, value) for key, value in keys.items()]
+    path = tmp_path / "made.gguf"
+    with path.open("wb") as file:
+        file.write(GgufLayout(values, []).head)
+    handle = library.new("open_tokenizer", str(path).encode())
+    package = akunu.Tokenizer.from_gguf(path)
+    for text in texts(theirs, 0):
+        expected = ids_of(theirs, text)
+        assert library.encode(handle, text, parse=True) == expected, text
+        assert package.encode(text, add_special=False, parse_special=True) == expected, text

@@ -360,6 +360,23 @@ def test_dense_layers_are_behind_the_pool(tmp_path, bert) -> None:
         np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), atol=1e-5)
 
 
+@each_line("name", ["linear.weight", "linear.bias"])
+def test_a_dense_layer_that_holds_no_numbers_is_refused_by_name(tmp_path, name) -> None:
+    folder = em.write_directory(tmp_path / "bert", SPEC, TENSORS, pooling="mean")
+    modules = json.loads((folder / "modules.json").read_text())
+    dense = {"idx": 2, "path": "2_Dense", "type": "sentence_transformers.models.Dense"}
+    (folder / "modules.json").write_text(json.dumps([*modules[:2], dense]))
+    tensors = write_dense(folder, "2_Dense", (96, 64), "Tanh")
+    tensors[name][..., 5] = np.nan
+    em.write_safetensors(
+        folder / "2_Dense" / "model.safetensors",
+        {key: ("F32", values.shape, values.tobytes()) for key, values in tensors.items()},
+    )
+    message = rf"2_Dense.*{name} has NaN in row 0, column 5"
+    with pytest.raises(ModelFormatError, match=message):
+        akunu.load(folder)
+
+
 def test_without_pooling_each_token_has_a_vector(bert) -> None:
     texts = ["a cat", "", "dogs b"]
     found = bert.embed(texts, pooling="none", normalize=False)
