@@ -242,7 +242,10 @@ def test_a_reply_with_an_object_can_be_copied_and_pickled(model):
         ({"schema": {}, "weaken_schema": 1}, "weaken_schema is 1; it must be True or False"),
         ({"choice": []}, "choice must have at least one text"),
         ({"schema": {"type": "strin"}}, "/type"),
-        ({"schema": {"properties": {"a": {"pattern": "("}}}}, "/properties/a: the pattern is no"),
+        (
+            {"schema": {"properties": {"a": {"pattern": "("}}}},
+            "/properties/a/pattern: the pattern is no",
+        ),
         ({"grammar": "start: nothing"}, "nothing"),
     ],
     ids=str,

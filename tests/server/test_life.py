@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -173,3 +174,12 @@ def test_what_takes_longer_than_it_may_is_told(start: Start) -> None:  # noqa: F
         rest = [line for line in lines if line]
     assert json.loads(rest[-1][6:])["error"]["code"] == "server_stopping"
     assert process.wait(timeout=30) == 0
+
+
+def test_a_thread_that_knows_no_end_does_not_keep_the_process() -> None:
+    script = (
+        "import threading, time; from akunu.server.run import leave_threads; "
+        "threading.Thread(target=time.sleep, args=(60,)).start(); leave_threads(0.1)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], timeout=30, check=False)
+    assert done.returncode == 0

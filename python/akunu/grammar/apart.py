@@ -25,6 +25,7 @@ from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from akunu.errors import ArgumentError, QueueFullError
+from akunu.grammar.limits import engine_numbers
 
 if TYPE_CHECKING:
     from akunu.grammar import Grammar
@@ -262,7 +263,8 @@ class _Process:
     def __init__(self, budget: Budget) -> None:
         program = (
             f"import sys; sys.path[:] = {sys.path!r}; "
-            f"from akunu.grammar.worker import work; work({budget.seconds!r}, {budget.n_bytes})"
+            f"from akunu.grammar.worker import work; "
+            f"work({budget.seconds!r}, {budget.n_bytes}, {engine_numbers()!r})"
         )
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # `close` does
         self._process = subprocess.Popen(

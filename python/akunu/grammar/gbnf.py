@@ -18,7 +18,7 @@ from akunu.grammar.gbnf_parsing import (
     Token,
     parse_gbnf,
 )
-from akunu.grammar.limits import ITEMS_IN_ROW, WIDE, why_none_begins, why_too_wide
+from akunu.grammar.limits import WIDE, engine_numbers, why_none_begins, why_too_wide
 from akunu.grammar.productive import productive_rules
 
 
@@ -30,8 +30,8 @@ def compile_gbnf(text: str) -> Grammar:
     if "root" not in rules:
         raise GrammarError("grammar (GBNF)", "no text ever fits the rule root")
     for name, rule in rules.items():
-        if _width(rule) > ITEMS_IN_ROW:
-            reason = f"{name} has {_width(rule)} alternatives; {ITEMS_IN_ROW} can be followed"
+        if _width(rule) > (most := engine_numbers()[0]):
+            reason = f"{name} has {_width(rule)} alternatives; {most} can be followed"
             raise GrammarError("grammar (GBNF)", reason)
     lark = _Lark(with_lexemes(rules))
     grammar = from_lark(lark.text())

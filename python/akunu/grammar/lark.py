@@ -9,7 +9,7 @@ from akunu.grammar import Grammar, from_lark
 from akunu.grammar.errors import GrammarError
 from akunu.grammar.gbnf_parsing import Chars, Choice, Expression, Repeat, Rule, Sequence, Token
 from akunu.grammar.lark_parsing import Lark, NotRead, parse_lark
-from akunu.grammar.limits import ITEMS_IN_ROW, NOTHING_FITS, why_none_begins
+from akunu.grammar.limits import NOTHING_FITS, engine_numbers, why_none_begins
 from akunu.grammar.productive import productive_rules
 
 NOTHING = Chars(())
@@ -40,9 +40,9 @@ def _check_rules(text: str, read: Lark) -> None:
     empty = _empty_terminals(read)
     for name, place in read.places.items():
         rule = read.rules[name]
-        if isinstance(rule, Choice) and len(rule.options) > ITEMS_IN_ROW:
+        if isinstance(rule, Choice) and len(rule.options) > (most := engine_numbers()[0]):
             reason = (
-                f"{name} has {len(rule.options)} alternatives; {ITEMS_IN_ROW} can be followed. A "
+                f"{name} has {len(rule.options)} alternatives; {most} can be followed. A "
                 "TERMINAL may have any number"
             )
             raise _located(text, place, reason)

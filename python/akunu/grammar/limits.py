@@ -11,14 +11,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from akunu import _core
-
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
-ITEMS_IN_ROW: int = _core.GRAMMAR_LIMITS[0]
-"""Rules that llguidance follows at one place of a text: of an object, four for each optional
-property that may come next; of a rule, one for each alternative."""
+_told: list[tuple[int, int, int]] = []
 
 NOTHING_FITS = "no text fits it"
 
@@ -28,6 +24,24 @@ _OF_A_MODEL = re.compile("special token|Token range")
 
 WIDE = 1000
 """Properties or alternatives from which on a part is tried by itself."""
+
+
+def engine_numbers() -> tuple[int, int, int]:
+    """Return the limits of the engine: `kGrammarLimits` in src/inference/llguidance.h.
+
+    The first are the rules that llguidance follows at one place of a text: of an object, four for
+    each optional property that may come next; of a rule, one for each alternative.
+    """
+    if not _told:
+        from akunu import _core
+
+        _told.append(_core.GRAMMAR_LIMITS)
+    return _told[0]
+
+
+def tell_engine_numbers(numbers: tuple[int, int, int]) -> None:
+    """Have these without asking the engine: loading it takes longer than most grammars."""
+    _told[:] = [numbers]
 
 
 def why_none_begins(grammar: str | LLMatcher) -> str | None:
@@ -73,8 +87,8 @@ def _plain(error: str) -> str:
     first = error.strip().splitlines()[0].removeprefix("Parser Error: ")
     if first.startswith("Current row has"):
         return (
-            f"{first.split()[3]} rules could go on at the same place of a text; {ITEMS_IN_ROW} is "
-            "the most that can be followed"
+            f"{first.split()[3]} rules could go on at the same place of a text; "
+            f"{engine_numbers()[0]} is the most that can be followed"
         )
     if first.startswith("panic"):  # of an assertion about the number of symbols
         return "it has too many rules"
@@ -90,10 +104,10 @@ def _bytes() -> LLTokenizer:
 
 @cache
 def engine_limits() -> LLParserLimits:
-    """Those of the engine, `kGrammarLimits` in src/inference/llguidance.h."""
+    """The limits of the engine, as llguidance takes them."""
     from llguidance import LLParserLimits
 
-    in_row, of_mask, fuel = _core.GRAMMAR_LIMITS
+    in_row, of_mask, fuel = engine_numbers()
     return LLParserLimits(
         max_items_in_row=in_row,
         step_max_items=of_mask,

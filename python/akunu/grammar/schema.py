@@ -12,7 +12,8 @@ from akunu.grammar.errors import SchemaError, lone_surrogate
 from akunu.grammar.limits import WIDE, matcher_of, why_none_begins, why_too_wide
 from akunu.grammar.schema_brief import brief as made_brief
 from akunu.grammar.schema_endless import containing_itself, endless, without_endless
-from akunu.grammar.schema_exact import clashing_factors, exact, is_inexact_number
+from akunu.grammar.schema_exact import exact, is_inexact_number
+from akunu.grammar.schema_factors import clashing_factors
 from akunu.grammar.schema_reading import Schema, root_place
 from akunu.grammar.schema_source import schema_of
 from akunu.grammar.schema_writing import Writer

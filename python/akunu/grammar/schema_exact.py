@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 from typing import Any
 
 from akunu.grammar.number_ranges import (
@@ -25,8 +24,6 @@ from akunu.grammar.schema_reading import TYPES, Schema
 
 MOST_MULTIPLE = 400_000
 """States of an automaton for multiples: more take longer than a whole grammar may."""
-_MOST_COMMON = 2**32 - 1
-"""The largest multiple of two factors that llguidance counts in."""
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _NUMBERS = frozenset(("type", "multipleOf", *_BOUNDS))
 _OBJECT = frozenset(
@@ -85,40 +82,6 @@ def too_large_factor(value: float, *, is_integer: bool) -> bool:
     if value != int(value):
         return int("".join(map(str, decimal_of(value).as_tuple().digits))) > MOST_MULTIPLE
     return value > MOST_MULTIPLE and multiples(int(value), is_integer=is_integer) is None
-
-
-def clashing_factors(schema: Schema) -> Schema | None:
-    """Return a part of a schema in which factors meet whose multiple llguidance cannot count in."""
-    definitions = schema.get("$defs", {}) if isinstance(schema, dict) else {}
-
-    def factors(part: Schema, within: frozenset[str] = frozenset()) -> set[Decimal]:
-        found: set[Decimal] = set()
-        if isinstance(part, list):
-            return found.union(*(factors(each, within) for each in part))
-        if not isinstance(part, dict):
-            return found
-        if isinstance(part.get("multipleOf"), int | float):
-            found.add(decimal_of(part["multipleOf"]))
-        name = _name(part["$ref"]) if isinstance(part.get("$ref"), str) else ""
-        if name in definitions and name not in within:
-            found |= factors(definitions[name], within | {name})
-        inside = (each for key, each in part.items() if key not in ("$defs", "enum", "const"))
-        return found.union(*(factors(each, within) for each in inside))
-
-    left = [schema]
-    while left:
-        part = left.pop()
-        if isinstance(part, list):
-            left += part
-        elif isinstance(part, dict):
-            left += [each for key, each in part.items() if key not in ("enum", "const")]
-            if {"allOf", "$ref"} & set(part) and len(found := factors({**part, "$defs": 0})) > 1:
-                unit = min(
-                    Decimal(1), *(Decimal(10) ** int(each.as_tuple().exponent) for each in found)
-                )
-                if math.lcm(*(int(each / unit) for each in found)) > _MOST_COMMON:
-                    return part
-    return None
 
 
 def _is_large(value: Any) -> bool:

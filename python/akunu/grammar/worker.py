@@ -11,24 +11,21 @@ import sys
 from typing import Any, BinaryIO, Final
 
 from akunu.grammar.apart import function_of
+from akunu.grammar.limits import tell_engine_numbers
 
 _IDLE_SECONDS: Final = 60.0
 _MOST_LEFT: Final = 128 << 20
 """Memory that jobs may leave behind before another process takes over."""
 
 
-def work(seconds: float, n_bytes: int) -> None:
+def work(seconds: float, n_bytes: int, numbers: tuple[int, int, int]) -> None:
     """Answer jobs from stdin at stdout, until none has come for a minute or nobody asks."""
+    tell_engine_numbers(numbers)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     jobs = os.fdopen(os.dup(0), "rb", buffering=0)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else may be written there
-    for module in ("schema", "regex", "rules", "choice", "limits"):
-        __import__(f"akunu.grammar.{module}")
-    import llguidance  # noqa: F401
-    from llguidance import LLMatcher
-
-    LLMatcher.validate_grammar('{"grammars": [{"lark_grammar": "start: /a/"}]}', None)
+    function_of("schema:compile_schema")({})  # imports what jobs need
     answers.write(b"+")
     answers.flush()
     first = _virtual_bytes()
