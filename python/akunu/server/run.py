@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 from fastapi import FastAPI
@@ -30,6 +30,7 @@ from akunu.server.keys import Keys
 from akunu.server.settings import ServerSettings
 
 _MOST_FILES: Final = 1 << 16
+_LOG: Final = logging.getLogger("akunu.server")
 
 
 def check_reach(settings: ServerSettings) -> None:
@@ -118,6 +119,7 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, and say so."""
+        asyncio.get_running_loop().set_exception_handler(_Complaints())
         await super().startup(sockets)
         if self.started:
             self._ready(address(self._settings, self._sockets))
@@ -143,6 +145,28 @@ class _Server(uvicorn.Server):
         state = getattr(getattr(self.config.app, "state", None), "akunu", None)
         if state is not None:
             state.is_ready = False
+
+
+class _Complaints:
+    """Takes what goes wrong in the event loop itself, as `loop.set_exception_handler` wants it.
+
+    Where the process may have no more files, asyncio complains of thousands of connections a second
+    that it cannot take, each with a traceback: here that is a line a minute.
+    """
+
+    def __init__(self) -> None:
+        self._silent_until = 0.0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
+            loop.default_exception_handler(context)
+        elif loop.time() >= self._silent_until:
+            self._silent_until = loop.time() + 60
+            _LOG.error(
+                "no more connections can be taken: this process may have no more files (ulimit "
+                "-n); new ones wait until others end"
+            )
 
 
 def address(settings: ServerSettings, sockets: list[socket.socket]) -> str:
