@@ -159,6 +159,8 @@ class _Complaints:
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
+        if isinstance(error, ValueError) and "_start_serving" in context.get("message", ""):
+            return  # it would take connections again, and the server has ended meanwhile
         if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
             loop.default_exception_handler(context)
         elif loop.time() >= self._silent_until:
