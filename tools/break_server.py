@@ -249,6 +249,28 @@ def full_disk_while_quantising(folder: Path) -> str:
     return refused_cleanly(done, left, folder)
 
 
+def disk_that_fills_while_quantising(folder: Path) -> str:
+    source, disk = source_of(folder), small_disk(folder, 12)
+
+    def fill() -> None:
+        deadline = time.monotonic() + 30
+        while not any(disk.iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        with suppress(OSError), open(disk / "filler", "wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * 65536)
+
+    filling = threading.Thread(target=fill)
+    filling.start()
+    try:
+        done = quantise(source, disk / "out.gguf")
+        filling.join()
+        left = [path.name for path in disk.iterdir() if path.name != "filler"]
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+    return refused_cleanly(done, left, folder)
+
+
 def file_limit_while_quantising(folder: Path) -> str:
     source, target = source_of(folder), folder / "out"
     target.mkdir()
@@ -472,6 +494,11 @@ TRIALS: Final[dict[str, Trial]] = {
         "`akunu quantize` onto a disk of 1 MiB",
         "a message, an exit code, no part of a file is left",
         full_disk_while_quantising,
+    ),
+    "quantize_disk_fills": Trial(
+        "`akunu quantize` onto a disk that something else fills meanwhile",
+        "the same",
+        disk_that_fills_while_quantising,
     ),
     "quantize_file_limit": Trial(
         "`akunu quantize` under `ulimit -f` (512 KiB)",
