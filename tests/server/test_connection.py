@@ -7,6 +7,7 @@ import resource
 import signal
 import socket
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +256,23 @@ def test_the_text_of_a_client_that_is_gone_ends(serving: Serving, stream: bool) 
             connection.sendall(asking("/v1/chat/completions", endless))
             until(lambda: samples(client).get("akunu_texts_running,ember") == 1)
         until(lambda: samples(client).get("akunu_texts_total,ember,cancelled") == 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of another process")
+def test_without_files_it_waits_and_says_so_once(start: Start) -> None:  # noqa: F811
+    process, address = start()
+    n_open = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (n_open + 5, n_open + 5))
+    host, _, port = address.removeprefix("http://").partition(":")
+    held = [socket.create_connection((host, int(port)), timeout=30) for _ in range(30)]
+    time.sleep(1.5)
+    for each in held:
+        each.close()
+    assert httpx.get(f"{address}/health", timeout=30).status_code == 200
+    process.terminate()
+    log = process.communicate(timeout=30)[1]
+    assert log.count("no more connections can be taken") == 1
+    assert len(log.splitlines()) < 20
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..%2f..%2fetc%2fpasswd"])

@@ -330,6 +330,23 @@ def test_a_folder_is_one_servers(tmp_path: Path) -> None:
         Journal(tmp_path / "file", 1, 1.0)
 
 
+def test_old_answers_go_also_where_the_clock_was_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(tmp_path, 1 << 20, 60.0)
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 400 * 86400)
+    journal._delete_old()
+    monkeypatch.undo()
+    old = tmp_path / f"old{SUFFIX}"
+    old.touch()
+    os.utime(old, (real() - 1000, real() - 1000))
+    journal._looked -= 61  # a minute later
+    journal._delete_old()
+    assert not old.exists()
+    asyncio.run(journal.close())
+
+
 def test_a_full_disk_is_said(
     keeping: httpx.Client,
     folder: Path,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -18,6 +20,12 @@ from akunu.cli.main import main
 
 Start = Callable[..., tuple[subprocess.Popen[str], str]]
 HELLO = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 2}
+
+
+def _limited(mebibytes: str) -> Callable[[], None] | None:
+    """What allows a process so much address space and no more."""
+    limit = int(mebibytes or 0) << 20
+    return (lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))) if limit else None
 
 
 @pytest.fixture
@@ -31,6 +39,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
             stderr=subprocess.PIPE,
             text=True,
             cwd=tmp_path,
+            preexec_fn=_limited(environment.pop("AKUNU_TEST_LIMIT", "")),
             env={
                 **os.environ,
                 "AKUNU_SERVE_PORT": "0",
@@ -96,3 +105,36 @@ def test_importing_akunu_loads_nothing_of_the_server() -> None:
     program = "import akunu, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert not {"fastapi", "uvicorn", "asyncio", "akunu.server"} & set(done.stdout.split())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v")
+def test_with_little_address_space_it_does_not_begin(tmp_path: Path) -> None:
+    """What it would begin without, a library of it ends the process where it finds no room."""
+    program = (
+        "import resource, sys; n = 300 << 20; resource.setrlimit(resource.RLIMIT_AS, (n, n)); "
+        "from akunu.cli.main import main; sys.exit(main(['serve', '--port', '0', 'ember', "
+        "'--context', '4096']))"
+    )
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert re.search(r"may take \d+ MiB more \(ulimit -v\), and a server needs", done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_threads_take_little_of_a_limited_address_space(start: Start) -> None:
+    def taken(process: int) -> int:
+        found = re.search(r"VmSize:\s*(\d+)", Path(f"/proc/{process}/status").read_text())
+        return int(found[1]) >> 10 if found else 0
+
+    process, address = start("--context", "64", AKUNU_TEST_LIMIT="1500")
+    before = taken(process.pid)
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(
+            pool.map(lambda _: httpx.post(f"{address}/v1/chat/completions", json=HELLO), range(8))
+        )
+    assert [each.status_code for each in answers] == [200] * 8
+    assert taken(process.pid) < before + 200  # MiB

@@ -42,9 +42,11 @@ def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str,
         first, *others = served.all
         for each in others:  # a path that is mistyped is told now, not to whoever asks first
             refuse_unknown(each.source)
+        run.keep_address_space()
         served.adopt(first.name, _loaded(first.source, settings.load_options))
         from akunu.server.app import create_app
 
+        run.check_address_space()
         run.prepare_log()
         run.allow_connections()
         run.serve(create_app(settings, served), settings, sockets, ready)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import hashlib
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -199,7 +200,7 @@ class Journal:
         self._running: dict[Path, KeptAnswer] = {}
         self._opening = asyncio.Lock()
         self._n_bytes = 0
-        self._looked = 0.0
+        self._looked = -math.inf  # a monotonic time: a clock that is set back must not end it
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -319,10 +320,10 @@ class Journal:
         return file, head, []
 
     def _delete_old(self) -> None:
-        now = time.time()
-        if now - self._looked < _BETWEEN_LOOKS and self._n_bytes <= self._most_bytes:
+        looked, now = time.monotonic(), time.time()
+        if looked - self._looked < _BETWEEN_LOOKS and self._n_bytes <= self._most_bytes:
             return
-        self._looked = now
+        self._looked = looked
         known = []
         for path in self._folder.glob("*" + SUFFIX):
             with suppress(OSError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import errno
 import logging
 import math
@@ -20,17 +21,21 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 from fastapi import FastAPI
 
-from akunu.errors import ArgumentError
+from akunu.errors import ArgumentError, OutOfMemoryError
 from akunu.server.connection import Connection
 from akunu.server.keys import Keys
 from akunu.server.settings import ServerSettings
 
+_ARENA_MAX: Final = -8  # M_ARENA_MAX of glibc's mallopt
+_STACK_BYTES: Final = 2 << 20
+_LEAST_LEFT: Final = 64 << 20
 _MOST_FILES: Final = 1 << 16
+_LOG: Final = logging.getLogger("akunu.server")
 
 
 def check_reach(settings: ServerSettings) -> None:
@@ -149,6 +154,7 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, and say so."""
+        asyncio.get_running_loop().set_exception_handler(_Complaints())
         await super().startup(sockets)
         if self.started:
             self._ready(address(self._settings, self._sockets))
@@ -174,6 +180,30 @@ class _Server(uvicorn.Server):
         state = getattr(getattr(self.config.app, "state", None), "akunu", None)
         if state is not None:
             state.is_ready = False
+
+
+class _Complaints:
+    """Takes what goes wrong in the event loop itself, as `loop.set_exception_handler` wants it.
+
+    Where the process may have no more files, asyncio complains of thousands of connections a second
+    that it cannot take, each with a traceback: here that is a line a minute.
+    """
+
+    def __init__(self) -> None:
+        self._silent_until = 0.0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, ValueError) and "_start_serving" in context.get("message", ""):
+            return  # it would take connections again, and the server has ended meanwhile
+        if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
+            loop.default_exception_handler(context)
+        elif loop.time() >= self._silent_until:
+            self._silent_until = loop.time() + 60
+            _LOG.error(
+                "no more connections can be taken: this process may have no more files (ulimit "
+                "-n); new ones wait until others end"
+            )
 
 
 def address(settings: ServerSettings, sockets: list[socket.socket]) -> str:
@@ -287,6 +317,35 @@ def allow_connections() -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with suppress(OSError, ValueError):  # macOS allows less than it says
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def keep_address_space() -> None:
+    """Where the process may have so much address space and no more, have threads take less of it.
+
+    glibc gives each thread a heap of 64 MiB and 8 MiB of stack: eight requests at once would take
+    half a GiB that nobody uses. Called before there are threads.
+    """
+    if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+        return
+    with suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
+    threading.stack_size(_STACK_BYTES)
+
+
+def check_address_space() -> None:
+    """Raise OutOfMemoryError where requests would find no room beside the model: libraries end the
+    process then."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    taken = Path("/proc/self/statm")
+    if limit == resource.RLIM_INFINITY or not taken.exists():
+        return
+    left = limit - int(taken.read_text().split()[0]) * resource.getpagesize()
+    if left < _LEAST_LEFT:
+        raise OutOfMemoryError(
+            f"with its model loaded, the process may take {max(0, left) >> 20} MiB more (ulimit "
+            f"-v), and a server needs {_LEAST_LEFT >> 20} MiB for requests: allow more, or load "
+            "the model with a shorter context"
+        )
 
 
 def prepare_log() -> None:

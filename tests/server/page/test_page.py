@@ -26,6 +26,34 @@ def f(): return 1
 """
 
 
+# What a reply may have that a page must not do, one way to harm in each line.
+HARMFUL = """
+<svg onload="window.harmed = 1"><a xlink:href="javascript:window.harmed = 1">x</a></svg>
+
+<details open ontoggle="window.harmed = 1"><summary>s</summary></details>
+
+<iframe srcdoc="<script>parent.harmed = 1</script>"></iframe>
+
+<form action="https://example.org/"><input autofocus onfocus="window.harmed = 1"></form>
+
+<style>@import "https://example.org/a.css"; body { display: none }</style>
+
+<a href="java	script:window.harmed = 1">tab</a> <base href="https://example.org/">
+
+<math><mi xlink:href="data:text/html,<script>parent.harmed = 1</script>">m</mi></math>
+
+[upper](JaVaScRiPt:window.harmed=1) [entity](&#106;avascript:window.harmed=1)
+[data](data:text/html,<script>opener.harmed=1</script>) [vb](vbscript:x) [file](file:///etc/passwd)
+[quote](https://example.org/"onmouseover="window.harmed=1) <javascript:window.harmed=1>
+
+```html"><img src=x onerror="window.harmed = 1">
+code
+```
+
+`</code><img src=x onerror="window.harmed = 1">` $\\href{javascript:window.harmed=1}{x}$
+"""
+
+
 def test_the_page_answers_with_what_the_model_says(opened: Any, client: httpx.Client) -> None:
     said = client.post(
         "/v1/chat/completions", json={"messages": [{"role": "user", "content": "What is 12 + 7?"}]}
@@ -37,6 +65,28 @@ def test_the_page_answers_with_what_the_model_says(opened: Any, client: httpx.Cl
     context = client.get("/v1/models").json()["data"][0]["max_model_len"]
     page.wait_for_selector("progress.meter:not([hidden])")
     assert f"of {context:,} tokens used" in page.inner_text(".used")
+
+
+def test_nothing_in_a_reply_runs_or_reaches_out(opened: Any) -> None:
+    page = opened()
+    outside: list[str] = []
+    page.on("request", lambda sent: outside.append(sent.url))
+    set_field(page, "more", json.dumps({"guided_choice": [HARMFUL]}))
+    ask(page, "Show it.")
+    reply(page)
+    prose = page.locator(".message.assistant .body .prose")
+    for link in prose.locator("a").all():
+        if (link.get_attribute("href") or "").startswith("#"):
+            continue
+        link.hover()
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.harmed") is None
+    forbidden = "script, img, iframe, form, style, base, svg a, [onload], [onerror], [ontoggle]"
+    assert prose.locator(forbidden).count() == 0
+    schemes = prose.locator("a[href]").evaluate_all("all => all.map(each => each.protocol)")
+    assert set(schemes) <= {"http:", "https:", "mailto:"}
+    assert not [url for url in outside if "example.org" in url]
+    assert page.locator("body").is_visible()
 
 
 def test_markdown_is_shown_and_what_could_do_harm_is_text(
