@@ -14,8 +14,7 @@ from akunu.grammar.apart import function_of
 from akunu.grammar.limits import tell_engine_numbers
 
 _IDLE_SECONDS: Final = 60.0
-_MOST_LEFT: Final = 128 << 20
-"""Memory that jobs may leave behind before another process takes over."""
+_MAXRSS_UNIT: Final = 1 if sys.platform == "darwin" else 1024
 
 
 def work(seconds: float, n_bytes: int, numbers: tuple[int, int, int]) -> None:
@@ -28,15 +27,19 @@ def work(seconds: float, n_bytes: int, numbers: tuple[int, int, int]) -> None:
     function_of("schema:compile_schema")({})  # imports what jobs need
     answers.write(b"+")
     answers.flush()
-    first = _virtual_bytes()
+    most_left = n_bytes // 4  # behind jobs, before another process takes over
+    if virtual := _virtual_bytes():
+        _limit(resource.RLIMIT_AS, virtual + n_bytes + most_left)
+    first = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     while select.select([jobs], [], [], _IDLE_SECONDS)[0]:
         if (head := _read(jobs, 8)) is None:
             return
         job = _read(jobs, *struct.unpack("<Q", head))
         if job is None:
             return
-        answer = _answer(job, seconds, n_bytes)
-        takes_more = _virtual_bytes() - first < _MOST_LEFT
+        answer = _answer(job, seconds)
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - first) * _MAXRSS_UNIT
+        takes_more = grown < most_left
         written = pickle.dumps((answer, takes_more))
         answers.write(struct.pack("<Q", len(written)) + written)
         answers.flush()
@@ -44,8 +47,7 @@ def work(seconds: float, n_bytes: int, numbers: tuple[int, int, int]) -> None:
             return
 
 
-def _answer(job: bytes, seconds: float, n_bytes: int) -> Any:
-    _limit(resource.RLIMIT_AS, _virtual_bytes() + n_bytes)
+def _answer(job: bytes, seconds: float) -> Any:
     # Whoever asked kills it in time; this is for when nobody is there any more.
     usage = resource.getrusage(resource.RUSAGE_SELF)
     _limit(resource.RLIMIT_CPU, int(usage.ru_utime + usage.ru_stime + 2 * seconds) + 2)
@@ -56,28 +58,22 @@ def _answer(job: bytes, seconds: float, n_bytes: int) -> Any:
         return MemoryError()
     except Exception as error:
         return error
-    finally:
-        _limit(resource.RLIMIT_AS, resource.RLIM_INFINITY)
 
 
 def _limit(kind: int, most: int) -> None:
     _, hard = resource.getrlimit(kind)
     if hard != resource.RLIM_INFINITY:
-        most = hard if most == resource.RLIM_INFINITY else min(most, hard)
-    try:
-        resource.setrlimit(kind, (most, hard))
-    except (OSError, ValueError):  # macOS knows no limit of memory
-        if sys.platform != "darwin":
-            raise
+        most = min(most, hard)
+    resource.setrlimit(kind, (most, hard))
 
 
 def _virtual_bytes() -> int:
-    """Return this process's memory as RLIMIT_AS counts it; elsewhere than on Linux the peak."""
+    """Return this process's memory as RLIMIT_AS counts it; 0 elsewhere than on Linux."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[0]) * resource.getpagesize()
     except FileNotFoundError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return 0
 
 
 def _read(file: BinaryIO, size: int) -> bytes | None:
