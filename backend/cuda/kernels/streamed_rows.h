@@ -714,7 +714,11 @@ AKUNU_DEVICE void stream_tiles(uchar* shared, StreamPlan plan, StreamInput from,
       from.input, from.norm, from.normalise, k, memory.inputs, 0, thread_index,
       [] { inputs_ready(); },
       [&](uint most) { return most_of_warps(most, memory.most, thread_index); }, squares);
-  meet_at(kMultiplyBarrier, kStreamThreads);
+  // A warp has rounded every eighth window: those that it multiplies, unless other tiles begin with other warps.
+  if (walk.n_windows % kStreamWarps == 0)
+    simdgroup_barrier(mem_flags::mem_none);
+  else
+    meet_at(kMultiplyBarrier, kStreamThreads);
   // (These are read behind another barrier.)
   if (from.normalise) squares = simd_sum(squares);
   if (lane == 0) memory.squares[warp] = squares;
