@@ -17,6 +17,7 @@ struct Problem {
   uint32_t format, quads, seed, n_rows, n, k;
   uint32_t n_stages, chunk, n_slots, pass;     // the plan
   uint32_t n_multiprocessors, n_parts, bytes;  // of the launch
+  uint32_t on_warpgroups;                      // of tiles
   const float *input, *norm;                   // norm null: none
   const uint8_t* weight;
   float* out;      // [n_rows][n]
@@ -90,7 +91,7 @@ void multiply(const Problem& problem) {
 }
 
 // The same by tiles: n_parts blocks for each.
-template <class F, uint kQuads>
+template <class F, uint kQuads, bool kOnWarpgroups = true>
 void multiply_tiles_of(const Problem& problem) {
   const uint k = problem.k, n = problem.n;
   const bool normalise = problem.norm != nullptr;
@@ -112,7 +113,7 @@ void multiply_tiles_of(const Problem& problem) {
     Block block(Memory::kThreads + kCopyThreads, ++seed, seed % 8 * 128);
     std::vector<uchar> behind(block.memory + Memory::kBytes, block.base + Block::kShared);
     block.run([&](uint thread) {
-      stream_tile<F, kQuads, kRows>(
+      stream_tile<F, kQuads, kRows, kOnWarpgroups>(
           block.memory, from, part, k, thread,
           [&](uint r) { return problem.weight + min(kRows * tile + r, n - 1) * row_bytes; },
           [](uint output, uint row) { return float(64 * output + row); },
@@ -141,6 +142,9 @@ void multiply_rows(const Problem& problem) {
     case 4:
       return multiply<F, 4>(problem);
     case 8:
+      // (Without warpgroups one format is enough.)
+      if constexpr (std::is_same_v<F, Q6_KStreamed>)
+        if (problem.on_warpgroups == 0) return multiply_tiles_of<F, 8, false>(problem);
       return multiply_tiles_of<F, 8>(problem);
     default:
       return multiply_tiles_of<F, 16>(problem);

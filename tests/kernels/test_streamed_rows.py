@@ -54,7 +54,7 @@ class Problem(ctypes.Structure):
             (name, ctypes.c_uint32)
             for name in (
                 "format", "quads", "seed", "n_rows", "n", "k", "n_stages", "chunk", "n_slots",
-                "window", "n_multiprocessors", "n_parts", "bytes",
+                "window", "n_multiprocessors", "n_parts", "bytes", "on_warpgroups",
             )
         ]
         + [
@@ -81,7 +81,10 @@ def library(tmp_path_factory) -> ctypes.CDLL:
     return ctypes.CDLL(str(built))
 
 
-def multiply(library, format_name, weight, x, *, quads, plan=None, norm=None, seed=0, offset=0):
+def multiply(
+    library, format_name, weight, x, *, quads, plan=None, norm=None, seed=0, offset=0,
+    on_warpgroups=True,
+):  # fmt: skip
     """The products, and each row's sum of squares; the weight lies at a multiple of 16 + offset."""
     n, k = weight.values.shape
     plan = plan or Plan()
@@ -96,7 +99,7 @@ def multiply(library, format_name, weight, x, *, quads, plan=None, norm=None, se
     problem = Problem(
         FORMATS.index(format_name), quads, seed, rows, n, k, plan.n_stages, plan.chunk,
         plan.n_slots, plan.window, plan.n_multiprocessors, plan.n_parts,
-        plan.bytes(format_name, quads, k), x.ctypes.data,
+        plan.bytes(format_name, quads, k), on_warpgroups, x.ctypes.data,
         None if norm is None else norm.ctypes.data, own_weight.ctypes.data + offset,
         out.ctypes.data,
         squares.ctypes.data, workspace.ctypes.data,
@@ -201,6 +204,14 @@ def test_rows_have_the_same_bits_in_tiles(library, rng, format_name, rows, quads
         )
         np.testing.assert_array_equal(out[some], expected_bits)
         np.testing.assert_array_equal(squares[some], sums)
+
+
+def test_tiles_of_gpus_without_warpgroups(library, rng):
+    weight = ref.random_weight("q6_k", 140, 768, rng)
+    x = rng.standard_normal((20, 768)).astype(np.float32)
+    on, _ = multiply(library, "q6_k", weight, x, quads=8, plan=Plan(n_parts=2))
+    without, _ = multiply(library, "q6_k", weight, x, quads=8, on_warpgroups=False)
+    np.testing.assert_array_equal(on, without)
 
 
 def test_sums_of_a_batch_stay_until_all_have_read_them(library, rng):

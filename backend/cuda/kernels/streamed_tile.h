@@ -193,10 +193,10 @@ struct LaneSums {
 
 // Two products with all columns, the second one added to the first where they are those of one sum: `inputs` is a unit's or the
 // sums'. They are there after `wait_for_columns`.
-template <uint kQuads>
+template <bool kOnWarpgroups, uint kQuads>
 AKUNU_DEVICE void begin_columns(LaneSums<kQuads>& products, UnitCodes& codes, const uchar* inputs,
                                 uint first, uint last, uint lane) {
-  if constexpr (kHasWarpgroups) {
+  if constexpr (kOnWarpgroups) {
     const ulong at = middle_inputs_at(inputs);
     begin_products();
     for (uint half = first; half <= last; ++half)
@@ -218,13 +218,13 @@ AKUNU_DEVICE void begin_columns(LaneSums<kQuads>& products, UnitCodes& codes, co
     }
   }
 }
-template <uint kQuads>
+template <bool kOnWarpgroups, uint kQuads>
 AKUNU_DEVICE void wait_for_columns(LaneSums<kQuads>& products) {
-  if constexpr (kHasWarpgroups) wait_for_products(products.of);
+  if constexpr (kOnWarpgroups) wait_for_products(products.of);
 }
 
 // Multiplies a window: `rows` are the lane's weight rows, `inputs` the window's units and, behind them, their sums.
-template <class F, uint kQuads>
+template <class F, uint kQuads, bool kOnWarpgroups>
 AKUNU_DEVICE void multiply_tile_window(const uchar* const (&rows)[2], const uchar* inputs,
                                        uint lane, LaneSums<kQuads>& sums) {
   using Rows = RoundedRows<kQuads>;
@@ -247,7 +247,7 @@ AKUNU_DEVICE void multiply_tile_window(const uchar* const (&rows)[2], const ucha
     UnitScales<F> first, second;
 #pragma unroll
     for (uint s = 0; s < F::kScales; ++s) {
-      begin_columns(products, codes, at, s, F::kScales == 1 ? 1 : s, lane);
+      begin_columns<kOnWarpgroups>(products, codes, at, s, F::kScales == 1 ? 1 : s, lane);
       if (s == 0) {
         first = F::scales(rows[0], step, u);
         second = F::scales(rows[1], step, u);
@@ -256,20 +256,21 @@ AKUNU_DEVICE void multiply_tile_window(const uchar* const (&rows)[2], const ucha
         else
           next = term_codes<F>(rows[0], rows[1], 0, t);
       }
-      wait_for_columns(products);
+      wait_for_columns<kOnWarpgroups>(products);
       add(products, first.scales[s], second.scales[s]);
     }
     codes = next;
   }
-  begin_columns(products, codes, inputs + kWindowUnits * Rows::kAllBytes, 0, 1, lane);
+  begin_columns<kOnWarpgroups>(products, codes, inputs + kWindowUnits * Rows::kAllBytes, 0, 1,
+                               lane);
   const float first = F::term_scale(rows[0], 0), second = F::term_scale(rows[1], 0);
-  wait_for_columns(products);
+  wait_for_columns<kOnWarpgroups>(products);
   add(products, first, second);
 }
 
 // Warps that multiply. Leave the sums of the block's classes in shared memory or, where a tile has several blocks, those of
 // each in the workspace.
-template <class F, uint kQuads, class RowAt>
+template <class F, uint kQuads, bool kOnWarpgroups, class RowAt>
 AKUNU_DEVICE void multiply_tile_windows(const TileMemory<F, kQuads>& memory, TilePart part,
                                         uint n_windows, uint thread_index, const RowAt& row_at) {
   using Memory = TileMemory<F, kQuads>;
@@ -295,7 +296,7 @@ AKUNU_DEVICE void multiply_tile_windows(const TileMemory<F, kQuads>& memory, Til
         if (F::kWindowBytes % 16 != 0)
           rows[r] += bytes_before<F>(of_rows[r] + window * F::kWindowBytes);
       }
-      multiply_tile_window<F, kQuads>(rows, memory.halves(ring.stage), lane, sums);
+      multiply_tile_window<F, kQuads, kOnWarpgroups>(rows, memory.halves(ring.stage), lane, sums);
       simdgroup_barrier(mem_flags::mem_none);
       if (lane == 0) arrive(memory.empty + ring.stage);
       ring.advance();
@@ -354,7 +355,8 @@ AKUNU_DEVICE void add_classes(const TileMemory<F, kQuads>& memory, TilePart part
 // A block's tile, or its part of one. row_at(r) points to its weight row r, 0 to kTileRows<F> - 1. addend(output, row) is what the sum of one of
 // its kOutputs outputs meets in memory; finish(output, row, addend, sum_at, squares) ends it, with sum_at(r) the product of
 // weight row r.
-template <class F, uint kQuads, uint kOutputs, class RowAt, class Addend, class Finish>
+template <class F, uint kQuads, uint kOutputs, bool kOnWarpgroups = kHasWarpgroups, class RowAt,
+          class Addend, class Finish>
 AKUNU_DEVICE void stream_tile(uchar* shared, StreamInput from, TilePart part, uint k,
                               uint thread_index, const RowAt& row_at, const Addend& addend,
                               const Finish& finish) {
@@ -382,7 +384,7 @@ AKUNU_DEVICE void stream_tile(uchar* shared, StreamInput from, TilePart part, ui
   }
   if constexpr (kHasWarpgroups) take_registers<kMultiplyRegisters<F>>();
   inputs_ready();
-  multiply_tile_windows<F, kQuads>(memory, part, n_windows, thread_index, row_at);
+  multiply_tile_windows<F, kQuads, kOnWarpgroups>(memory, part, n_windows, thread_index, row_at);
   if (part.n_parts > 1) {
     if (!last_to_meet(part.place, part.n_parts, kMultiplyBarrier, kThreads, thread_index,
                       memory.is_last))
