@@ -101,10 +101,10 @@ AKUNU_DEVICE float round_row_to_halves(const float* input, const float* norm, ui
     numbers[1] = at[4];
   };
   const auto times_norm = [&](float4(&x)[2], const float4(&w)[2]) {
-    if (!kNormalise) return;
+    if (kNormalise)
 #pragma unroll
-    for (uint i = 0; i < 2; ++i)
-      x[i] = float4(x[i].x * w[i].x, x[i].y * w[i].y, x[i].z * w[i].z, x[i].w * w[i].w);
+      for (uint i = 0; i < 2; ++i)
+        x[i] = float4(x[i].x * w[i].x, x[i].y * w[i].y, x[i].z * w[i].z, x[i].w * w[i].w);
   };
   uint most = 0;
   squares = 0.0f;
@@ -645,7 +645,7 @@ AKUNU_DEVICE void multiply_tiles(const StreamMemory<kQuads>& memory, const Strea
       if (F::kWindowBytes % 16 != 0)
         rows[r] += bytes_before<F>(of_tile[r] + window * F::kWindowBytes);
     }
-#pragma unroll(kQuads == 0 && F::kSecond == Second::is_16_fold ? 2 : 1)
+#pragma unroll 1  // registers
     for (uint i = (own_class - window) % kStreamWarps; i < n_windows; i += kStreamWarps)
       multiply_window<F, kQuads>(rows, i, memory.inputs, window - pass + i, lane, sums);
     simdgroup_barrier(mem_flags::mem_none);
