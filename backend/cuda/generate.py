@@ -57,10 +57,14 @@ TAKES_STAGED_ROWS = "staged_rows_"
 STAGED_ROWS_BOUNDS = dict.fromkeys(WIDE, "__launch_bounds__(128, 4) ")
 STAGED_ROWS_ELSEWHERE = {(name, 0): 24 for name in WIDE}
 
-# Of streamed matmuls those for 16 rows, which have a multiprocessor to themselves.
-STREAMED_16_BOUNDS = "__launch_bounds__(320, 1) "
-# Of those by tiles, for 32 rows and 64.
-STREAMED_TILE_BOUNDS = {"_q8": "__launch_bounds__(384, 2) ", "_q16": "__launch_bounds__(640, 1) "}
+# Of streamed matmuls those of one row, whose blocks have a warp less, and those of 16 rows, which
+# have a multiprocessor to themselves.
+STREAMED_BOUNDS = {"_q0": "__launch_bounds__(288, 2) ", "_q4": "__launch_bounds__(320, 1) "}
+# Of those by tiles, which have 256 weight rows, or 128 of the larger formats (kTileRows of
+# kernels/streamed_tile.h).
+STREAMED_TILE_BOUNDS = "__launch_bounds__(640, 1) "
+STREAMED_SHORT_TILE_BOUNDS = "__launch_bounds__(384, 1) "
+LARGE_FORMATS = ("_q5_0_", "_q5_1_", "_q8_0_", "_q5_k_", "_q6_k_")
 
 # Slots whose bytes the launch itself holds: a kernel need not go to memory for them.
 BY_VALUE = {23: "arguments.pass", 25: "arguments.params"}
@@ -227,10 +231,11 @@ def entry(
         arguments.append(f"{'deref' if parameter.is_reference else 'any'}({at})")
     of_name = bounds_of.get(name, "")
     bounds = STAGED_BOUNDS if stages else bounds_of.get(function.host_name, of_name)
-    if name.startswith("streamed_") and function.host_name.endswith("_q4"):
-        bounds = STREAMED_16_BOUNDS
+    if name.startswith("streamed_"):
+        bounds = STREAMED_BOUNDS.get(function.host_name[-3:], bounds)
     if name.startswith("streamed_tile_"):
-        bounds = STREAMED_TILE_BOUNDS[function.host_name[function.host_name.rindex("_") :]]
+        is_large = any(name in function.host_name for name in LARGE_FORMATS)
+        bounds = STREAMED_SHORT_TILE_BOUNDS if is_large else STREAMED_TILE_BOUNDS
     lines = [
         f'extern "C" __global__ void {bounds}akunu_{function.host_name}('
         "const __grid_constant__ AkunuArguments arguments) {",

@@ -22,7 +22,7 @@ using metal::Scope;
 
 // kernels/streamed_rows.h
 constexpr uint32_t kStreamWarps = 8, kStreamThreads = 32 * kStreamWarps, kStreamTileRows = 16;
-constexpr uint32_t kStreamWindow = 256, kStreamUnit = 32, kStepUnits = 4;
+constexpr uint32_t kStreamWindow = 256, kStreamUnit = 32;
 constexpr uint32_t kMostStages = 16, kStreamGroup = 16, kBytesBeforeInputs = 384;
 constexpr uint32_t kConstantPlan = 6;
 // A multiprocessor's memory is that of its largest block and 1 KiB more; of each block the system takes 1 KiB.
@@ -42,13 +42,11 @@ constexpr Format kStreamFormats[] = {Format::q4_0, Format::q4_1, Format::q5_0,
 // Input rows of a launch at most, in fours; 0: one row.
 constexpr uint32_t kQuads[] = {0, 1, 2, 4}, kMostQuads = 4;
 
-// kernels/streamed_tile.h: more rows than kMostQuads have, for some formats by tiles. Rows of a group in fours: of small
-// tiles, two of which share a multiprocessor, and of large ones.
-constexpr Format kTileFormats[] = {Format::q4_0, Format::q8_0, Format::q4_k, Format::q6_k};
+// kernels/streamed_tile.h: more rows than kMostQuads have go by tiles. Rows of a group in fours: of small tiles and of large ones.
 constexpr uint32_t kSmallTileQuads = 8, kLargeTileQuads = 16;
-constexpr uint32_t kStreamBlockRows = 64, kTileWarpRows = 32, kTileWarpInputs = 16, kTileSteps = 2;
-constexpr uint32_t kCopyThreads = 128;
-constexpr uint32_t kTileSharedBytes = 231424, kTileBarrierBytes = 256, kMostTileStages = 4;
+constexpr uint32_t kCopyThreads = 128, kTileWarpRows = 16, kTileBlocks[] = {8, 4, 2, 1};
+constexpr uint32_t kTileSharedBytes = 231424, kTileBarrierBytes = 256, kTileAlignment = 1024;
+constexpr uint32_t kMostTileStages = 4;
 // Of a pass: chip.h's texts.
 constexpr uint32_t kMostStreamRows = 512;
 
@@ -61,10 +59,11 @@ uint32_t group_rows(uint32_t quads) { return std::max(rows_of(quads), kStreamGro
 uint32_t unit_bytes(uint32_t quads) { return (64 + 8) * rows_of(quads); }
 uint32_t slot_bytes(uint32_t quads) { return kStreamWarps * kStreamTileRows * rows_of(quads) * 4; }
 // Sums of a tile between passes.
-uint32_t waiting_bytes(uint32_t quads) { return kStreamThreads * 2 * quads * kStepUnits * 4; }
+uint32_t waiting_bytes(uint32_t quads) { return kStreamThreads * std::max(2 * quads, 4u) * 4; }
+// Of a row its scale and its sums of squares behind its numbers.
 uint64_t group_bytes(uint32_t quads, uint32_t k) {
   return uint64_t{k / kStreamUnit} * unit_bytes(quads) +
-         uint64_t{rows_of(quads)} * kStreamWarps * 4;
+         uint64_t{rows_of(quads)} * (kStreamWarps + 1) * 4;
 }
 uint32_t stage_bytes(uint32_t chunk, uint32_t window_bytes) {
   const uint32_t slack = window_bytes % 16 == 0 ? 0 : 14;
@@ -100,16 +99,23 @@ std::vector<Part> parts_of(const KernelRequest& request, const Launch& launch) {
       return {{*request.weights[0], members}};
   }
 }
-bool has_tiles(Format format) {
-  return std::find(std::begin(kTileFormats), std::end(kTileFormats), format) !=
-         std::end(kTileFormats);
-}
+// Weight rows of a tile; its shared memory; what a tile's blocks leave for one another.
+uint32_t tile_rows(uint32_t window_bytes) { return window_bytes <= 160 ? 256 : 128; }
 uint32_t tile_bytes(uint32_t quads, uint32_t window_bytes) {
-  const uint32_t rows = rows_of(quads);
+  const uint32_t rows = rows_of(quads), weight_rows = tile_rows(window_bytes);
   const uint32_t stage = kStreamWindow / kStreamUnit * unit_bytes(quads) +
-                         kStreamBlockRows / kStreamTileRows * stage_bytes(1, window_bytes);
-  const uint32_t before = kTileBarrierBytes + kStreamBlockRows * (rows + 4) * 4;
+                         weight_rows / kStreamTileRows * stage_bytes(1, window_bytes);
+  const uint32_t before = kTileBarrierBytes + kTileAlignment + weight_rows * rows * 4;
   return before + std::min((kTileSharedBytes - before) / stage, kMostTileStages) * stage;
+}
+uint64_t part_bytes(uint32_t quads, uint32_t window_bytes) {
+  return uint64_t{kStreamWarps} * tile_rows(window_bytes) * rows_of(quads) * 4;
+}
+// As many blocks have a tile as find a multiprocessor each.
+uint32_t blocks_of_tile(uint32_t tiles, uint32_t multiprocessors) {
+  return *std::find_if(std::begin(kTileBlocks), std::end(kTileBlocks), [&](uint32_t blocks) {
+    return blocks == 1 || blocks * tiles <= multiprocessors;
+  });
 }
 bool is_served(Format format) {
   return std::find(std::begin(kStreamFormats), std::end(kStreamFormats), format) !=
@@ -132,23 +138,19 @@ const char* family_of(Operation operation) {
   }
 }
 
-// Which kernel serves so many rows: those of kQuads up to 16, then tiles where all formats of the launch have them.
+// Which kernel serves so many rows: those of kQuads up to 16, then tiles where the GPU has the memory.
 struct RowRange {
   uint32_t quads, min_rows, max_rows;
 };
-std::vector<RowRange> ranges_of(const KernelRequest& request, const Launch& launch, bool are_tiles,
-                                const StreamLimits& limits) {
+std::vector<RowRange> ranges_of(const Launch& launch, const StreamLimits& limits) {
   if (launch.max_rows == 1) return {{0, 1, 1}};
   std::vector<RowRange> ranges = {{1, 2, 4}, {2, 5, 8}};
+  const bool are_tiles = limits.block_bytes >= kTileSharedBytes + kConstantBytes;
   ranges.push_back({kMostQuads, 9, are_tiles ? kStreamGroup : kMostStreamRows});
   if (!are_tiles) return ranges;
-  // Small ones while each has a multiprocessor to itself.
-  const uint32_t tiles = pieces_of(request, launch, kStreamBlockRows);
-  const uint32_t most_small = std::max(
-      rows_of(kSmallTileQuads), rows_of(kLargeTileQuads) * (limits.multiprocessors / (2 * tiles)));
-  ranges.push_back({kSmallTileQuads, kStreamGroup + 1, std::min(most_small, kMostStreamRows)});
-  if (most_small < kMostStreamRows)
-    ranges.push_back({kLargeTileQuads, most_small + 1, kMostStreamRows});
+  const uint32_t most_small = rows_of(kSmallTileQuads);
+  ranges.push_back({kSmallTileQuads, kStreamGroup + 1, most_small});
+  ranges.push_back({kLargeTileQuads, most_small + 1, kMostStreamRows});
   return ranges;
 }
 
@@ -169,7 +171,8 @@ void add_launches(const KernelRequest& request, const Launch& own, Format weight
       rounding.grid = [quads = quads](const Scope& scope) {
         return Grid{
             .threadgroups = {divide_up(scope.n_rows, group_rows(quads)) * rows_of(quads), 1, 1},
-            .threads = {kStreamThreads, 1, 1}};
+            .threads = {kStreamThreads, 1, 1},
+            .threadgroup_bytes = {kStreamWarps * 4}};
       };
     }
     Launch& streaming = launches.emplace_back(own);
@@ -177,13 +180,15 @@ void add_launches(const KernelRequest& request, const Launch& own, Format weight
     streaming.max_rows = max_rows;
     if (quads > kMostQuads) {
       streaming.function = "streamed_tile_matmul" + of + "_" + format + suffix;
-      const uint32_t warps =
-          kTileSteps * (kStreamBlockRows / kTileWarpRows) * (rows_of(quads) / kTileWarpInputs);
-      streaming.grid = [quads = quads, warps, tiles = pieces_of(request, own, kStreamBlockRows),
-                        bytes = tile_bytes(quads, window_bytes_of(weight))](const Scope& scope) {
-        return Grid{.threadgroups = {divide_up(scope.n_rows, rows_of(quads)), tiles, 1},
-                    .threads = {32 * warps + kCopyThreads, 1, 1},
-                    .threadgroup_bytes = {bytes}};
+      const uint32_t window_bytes = window_bytes_of(weight), weight_rows = tile_rows(window_bytes);
+      streaming.grid = [quads = quads, weight_rows, tiles = pieces_of(request, own, weight_rows),
+                        multiprocessors = limits.multiprocessors,
+                        bytes = tile_bytes(quads, window_bytes)](const Scope& scope) {
+        const uint32_t groups = divide_up(scope.n_rows, rows_of(quads));
+        return Grid{
+            .threadgroups = {groups, tiles, blocks_of_tile(groups * tiles, multiprocessors)},
+            .threads = {32 * (weight_rows / kTileWarpRows) + kCopyThreads, 1, 1},
+            .threadgroup_bytes = {bytes}};
       };
       continue;
     }
@@ -260,6 +265,7 @@ void put_on_streams(const KernelRequest& request, const StreamLimits& limits,
   if (k == 0 || k % kStreamWindow != 0 || k / kStreamWindow > 255) return;
   std::vector<Launch> launches;
   bool is_any = false;
+  uint64_t most_part_bytes = 0;
   for (const Launch& launch : kernel.launches) {
     uint32_t left = 0;  // members of other formats
     bool is_left = false;
@@ -275,16 +281,14 @@ void put_on_streams(const KernelRequest& request, const StreamLimits& limits,
       });
       if (is_served(part.format) && has_room) {
         own.emplace_back(part.format, std::move(of_part));
+        most_part_bytes =
+            std::max(most_part_bytes, part_bytes(kLargeTileQuads, window_bytes_of(part.format)));
         continue;
       }
       left |= part.members;
       is_left = true;
     }
-    // All parts of a launch read the same rounded rows.
-    const bool are_tiles =
-        limits.block_bytes >= kTileSharedBytes + kConstantBytes &&
-        std::all_of(own.begin(), own.end(), [](const auto& part) { return has_tiles(part.first); });
-    const std::vector<RowRange> ranges = ranges_of(request, launch, are_tiles, limits);
+    const std::vector<RowRange> ranges = ranges_of(launch, limits);
     for (size_t i = 0; i < own.size(); ++i)
       add_launches(request, own[i].second, own[i].first, ranges, i > 0, k, limits, launches);
     is_any |= !own.empty();
@@ -294,10 +298,13 @@ void put_on_streams(const KernelRequest& request, const StreamLimits& limits,
   }
   if (!is_any) return;
   kernel.launches = std::move(launches);
+  // Rounded rows, and what blocks of a tile leave: a launch with such blocks has at most so many tiles.
+  const uint64_t parts = uint64_t{limits.multiprocessors / 2} * most_part_bytes;
   kernel.workspace_bytes = [=](const std::byte*, uint32_t max_rows) {
     const uint32_t groups =
         divide_up(std::min(max_rows, kMostStreamRows), rows_of(kLargeTileQuads));
-    return uint64_t{groups} * group_bytes(kLargeTileQuads, k);
+    return uint64_t{groups} * group_bytes(kLargeTileQuads, k) +
+           (max_rows > kStreamGroup ? parts : 0);
   };
 }
 

@@ -7,7 +7,7 @@
 //    model, `encode_window` first fills the pages of a window that a new text is about.
 // 2. What bounds it. The time between two submissions, in which a GPU is idle.
 // 3. What is done about it. While the same rows go on, nothing is composed or sent; a submission
-//    runs several steps (chain_steps_); on devices that allow it the next one is submitted before
+//    runs several steps (chain_steps_, pace_); on devices that allow it the next one is submitted before
 //    the results of this one are read (`can_go_ahead`). Token masks are computed beside the logits
 //    (`submit_beside_masks`).
 // 4. Where to change it. Which rows run: composer.cpp. Who waits: queue.cpp. Who gets a place, and who
@@ -32,6 +32,9 @@ namespace {
 // Reading texts that ended begins after this pause: long enough for a program that sends its next
 // request at once, shorter than a person reads a reply.
 constexpr std::chrono::milliseconds kPause{50};
+
+// The longest that a chain of steps lasts, once a step has been measured: tokens come to a reader in such portions.
+constexpr double kChainSeconds{0.04};
 
 // While nobody wants anything and the disk is behind.
 constexpr std::chrono::milliseconds kBetweenLooksAtDisk{5};
@@ -425,10 +428,16 @@ void Scheduler::run_step() {
   }
   const bool is_alone = !ahead_;
   const auto began = std::chrono::steady_clock::now();
+  const auto ended_before = ended_;
   const Submitted submitted = ahead_ ? *std::exchange(ahead_, std::nullopt) : submit();
   if (can_go_ahead(submitted)) ahead_ = submit();
   const uint32_t n_generated = step_.n_generated() == step_.n_rows() ? step_.n_rows() : 0;
   finish(submitted);
+  // One that was made ahead begins when the one before it ends.
+  if (submitted.is_chain)
+    pace_.took(n_generated,
+               std::chrono::duration<double>(ended_ - (is_alone ? began : ended_before)).count() /
+                   submitted.steps);
   if (is_alone && !ahead_ && !submitted.logits)
     costs_.took(n_generated,
                 (std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() -
@@ -452,7 +461,9 @@ Scheduler::Submitted Scheduler::submit() {
   });
   // Behind each step the head runs over its rows.
   submitted.is_chain = submitted.is_chain && !uses_head();
-  submitted.steps = submitted.is_chain && queue_.empty() ? chain_steps_ : 1;
+  submitted.steps = submitted.is_chain && queue_.empty()
+                        ? pace_.steps(step_.n_rows(), kChainSeconds, chain_steps_)
+                        : 1;
   // What was chosen where a constraint begins to rule is chosen again, by all rows but the first.
   if (has_constraint() && cache_.most_again() < submitted.steps)
     submitted.steps = cache_.most_again() + 1;
@@ -527,6 +538,7 @@ void Scheduler::finish(const Submitted& submitted) {
     statuses_.assign(logits.statuses.begin(), logits.statuses.end());
   }
   Outcome outcome = await(model_, submitted.ticket);
+  ended_ = std::chrono::steady_clock::now();
   if (submitted.logits && !statuses_.empty()) outcome.statuses = join(statuses_, outcome.statuses);
   room_changed_ |= !submitted.is_chain;  // a prompt went on: a task may wait for this prefix
   for (Active& active : active_) {

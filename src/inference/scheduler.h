@@ -37,6 +37,7 @@
 #include "inference/results.h"
 #include "inference/saved_text.h"
 #include "inference/step.h"
+#include "inference/step_pace.h"
 
 namespace akunu {
 
@@ -192,6 +193,8 @@ class Scheduler {
   std::vector<Active> active_;            // in order; see goes_before
   std::optional<Submitted> ahead_;  // submitted before the one that is being waited for has ended
   RowCosts costs_;
+  StepPace pace_;
+  std::chrono::steady_clock::time_point ended_;  // the submission that was taken last
   double head_seconds_ = 0;  // of the prediction head, behind the step that was taken last
   const Composer composer_;
   Results results_;

@@ -15,7 +15,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from remembered import remembered
-from rounded_inputs import ON_WARPGROUPS, is_streamed, rounding_on_streams, rounding_on_warpgroups
+from rounded_inputs import (
+    ON_WARPGROUPS,
+    STREAMED_OFFSETS,
+    error_on_streams,
+    is_streamed,
+    rounding_on_warpgroups,
+)
 from tools.block_formats import FORMATS, Blocks, make_blocks, random_blocks
 
 UNIT = 2.0**-24
@@ -52,6 +58,8 @@ class Weight:
     # What a product adds in float32 before anything cancels: codes and minima go apart.
     magnitude: Array  # float64 [n, k]
     block: int  # weights that take one float addition together
+    # The same where codes are not negative, and what is to be taken off them goes apart, too.
+    apart: Array | None = None
 
 
 def to_bfloat16(values: Array) -> Array:
@@ -76,7 +84,9 @@ def float_weight(format_name: str, values: Array) -> Weight:
 def block_weight(blocks: Blocks) -> Weight:
     """Blocks as a weight."""
     magnitude = np.abs(blocks.scales * blocks.multiples) + np.abs(blocks.minima)
-    return Weight(blocks.format.name, blocks.data, blocks.values, magnitude, 32)
+    offset = STREAMED_OFFSETS.get(blocks.format.name, 0)
+    apart = magnitude + 2 * offset * np.abs(blocks.scales)
+    return Weight(blocks.format.name, blocks.data, blocks.values, magnitude, 32, apart)
 
 
 def pack_weight(format_name: str, parts: Array | tuple[Array, Array]) -> Weight:
@@ -352,7 +362,8 @@ def matmul(weight: Weight, activation: Activation, device: str = "") -> tuple[Ar
     if ON_WARPGROUPS and len(values) > 16:
         bound += rounding_on_warpgroups(weight.format, weight.values, activation.values)
     if is_streamed(weight.format, k) and len(values) <= 16:
-        bound += rounding_on_streams(weight.values, activation.values)
+        assert weight.apart is not None
+        bound += error_on_streams(weight.values, weight.apart, activation.values)
     return values, bound
 
 

@@ -9,6 +9,8 @@ from arithmetic import prompts_on_warpgroups, rows_are_streamed
 Array = np.ndarray
 
 STREAMED_FORMATS = ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q3_k", "q4_k", "q5_k", "q6_k")
+# What is taken off their codes.
+STREAMED_OFFSETS = {"q4_0": 8, "q5_0": 16, "q8_0": 128, "q3_k": 4, "q6_k": 32}
 ARE_STREAMED = rows_are_streamed("cuda")
 ON_WARPGROUPS = prompts_on_warpgroups("cuda")
 
@@ -18,12 +20,12 @@ def is_streamed(format_name: str, k: int) -> bool:
     return ARE_STREAMED and format_name in STREAMED_FORMATS and k % 256 == 0
 
 
-def rounding_on_streams(weight_values: Array, x: Array) -> Array:
-    """Half of 2^-13 of the power of two that is in the largest of 32."""
-    rows, k = x.shape
-    groups = np.abs(np.where(np.isfinite(x), x, 0)).reshape(rows, k // 32, 32).max(axis=2)
-    error = np.maximum(groups, 2.0**-113) * 2.0**-14
-    return np.repeat(error, 32, axis=1) @ np.abs(weight_values).T
+def error_on_streams(values: Array, apart: Array, x: Array) -> Array:
+    """Of docs/kernels.md. `apart`: the sizes of codes and offsets, before they cancel."""
+    largest = np.abs(np.where(np.isfinite(x), x, 0)).max(axis=1, keepdims=True)
+    rounding = np.abs(x) * 2.0**-11 + np.maximum(largest, 2.0**-112) * 2.0**-35
+    additions = (x.shape[1] / 128 + 32) * 2.0**-24
+    return rounding @ np.abs(values).T + additions * (np.abs(x) @ apart.T)
 
 
 def rounding_on_warpgroups(format_name: str, values: Array, x: Array) -> Array:

@@ -17,6 +17,7 @@ struct Problem {
   uint32_t format, quads, seed, n_rows, n, k;
   uint32_t n_stages, chunk, n_slots, pass;     // the plan
   uint32_t n_multiprocessors, n_parts, bytes;  // of the launch
+  uint32_t on_warpgroups;                      // of tiles
   const float *input, *norm;                   // norm null: none
   const uint8_t* weight;
   float* out;      // [n_rows][n]
@@ -33,7 +34,8 @@ void round_rows(const Problem& problem, uint& seed) {
       const uint from = row < problem.n_rows ? row : 0;
       round_row_of_several<kQuads>(problem.input + ulong(from) * problem.k, problem.norm,
                                    problem.norm != nullptr, problem.k, problem.workspace, row,
-                                   row < problem.n_rows, thread);
+                                   row < problem.n_rows, reinterpret_cast<uint*>(block.memory),
+                                   thread);
     });
   }
 }
@@ -88,8 +90,8 @@ void multiply(const Problem& problem) {
   }
 }
 
-// The same by tiles of 64 weight rows: a block for each.
-template <class F, uint kQuads>
+// The same by tiles: n_parts blocks for each.
+template <class F, uint kQuads, bool kOnWarpgroups = true>
 void multiply_tiles_of(const Problem& problem) {
   const uint k = problem.k, n = problem.n;
   const bool normalise = problem.norm != nullptr;
@@ -102,17 +104,22 @@ void multiply_tiles_of(const Problem& problem) {
       {problem.workspace, problem.workspace + rounded_group_bytes<kQuads>(k), true}};
   const StreamInput from{problem.input, problem.norm, normalise, problem.workspace, problem.n_rows};
   using Memory = TileMemory<F, kQuads>;
-  for (uint tile = 0; tile < (n + kTileRows - 1) / kTileRows; ++tile) {
-    Block block(32 * Memory::Sums::kWarps + kCopyThreads, ++seed, seed % 8 * 128);
+  constexpr uint kRows = kTileRows<F>;
+  std::vector<float4> sums(kStreamWarps * kRows * kQuads);
+  const uint n_tiles = (n + kRows - 1) / kRows;
+  for (uint block_index = 0; block_index < n_tiles * problem.n_parts; ++block_index) {
+    const uint tile = block_index / problem.n_parts;
+    const TilePart part{block_index % problem.n_parts, problem.n_parts, tile, &sums[0].x};
+    Block block(Memory::kThreads + kCopyThreads, ++seed, seed % 8 * 128);
     std::vector<uchar> behind(block.memory + Memory::kBytes, block.base + Block::kShared);
     block.run([&](uint thread) {
-      stream_tile<F, kQuads, kTileRows>(
-          block.memory, from, k, thread,
-          [&](uint r) { return problem.weight + min(kTileRows * tile + r, n - 1) * row_bytes; },
+      stream_tile<F, kQuads, kRows, kOnWarpgroups>(
+          block.memory, from, part, k, thread,
+          [&](uint r) { return problem.weight + min(kRows * tile + r, n - 1) * row_bytes; },
           [](uint output, uint row) { return float(64 * output + row); },
           [&](uint output, uint row, float addend, const auto& sum_at, const float* squares) {
             if (addend != float(64 * output + row)) throw Misuse("another addend");
-            const uint at = kTileRows * tile + output;
+            const uint at = kRows * tile + output;
             if (at >= n) return;
             problem.out[row * n + at] = sum_at(output);
             problem.squares[row] = sum_of_squares(squares);
@@ -135,6 +142,9 @@ void multiply_rows(const Problem& problem) {
     case 4:
       return multiply<F, 4>(problem);
     case 8:
+      // (Without warpgroups one format is enough.)
+      if constexpr (std::is_same_v<F, Q6_KStreamed>)
+        if (problem.on_warpgroups == 0) return multiply_tiles_of<F, 8, false>(problem);
       return multiply_tiles_of<F, 8>(problem);
     default:
       return multiply_tiles_of<F, 16>(problem);
@@ -165,6 +175,7 @@ int32_t multiply_rows(const gpu::Problem* problem, char* message, uint32_t messa
   }
   // Other drivers of the same process share these.
   readable.clear();
+  arrivals.clear();
   write_inputs = nullptr;
   return is_misused;
 }

@@ -1,16 +1,17 @@
-// Emulates on the CPU what streamed_rows.h uses beside the functions of warpgroup_words.h: products of int8 numbers, with the
-// fragments of mma.m16n8k32 and m16n8k16 (PTX ISA, 9.7.14).
+// Emulates on the CPU what streamed_rows.h and streamed_tile.h use beside the functions of warpgroup_words.h: products of halves, with the
+// fragments of mma.m16n8k16 and ldmatrix (PTX ISA, 9.7.14).
 #pragma once
 
 #include "warpgroup_words.h"
 
 namespace gpu {
 
-struct alignas(8) uint2 {
-  uint x, y;
-  uint2() = default;
-  uint2(uint a, uint b) : x(a), y(b) {}
-};
+inline float4 operator+(float4 a, float4 b) {
+  return float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+}
+inline float simd_shuffle(float value, uint lane) {
+  return as_type<float>(meet_warp(as_type<uint>(value), lane));
+}
 template <class T>
   requires std::is_integral_v<T>
 T simd_shuffle_xor(T value, uint mask) {
@@ -28,39 +29,56 @@ inline void inputs_ready() {
 }
 inline void give_up() { throw Misuse("a kernel that gives up"); }
 
-// mma.m16n8k(16 kWords) of int8 numbers, called by all lanes of a warp; lane 4 g + t has these fragments. A: of rows g and
-// g + 8 a word with columns 4 t to 4 t + 3, and with kWords = 2 the same 16 columns further on. B: of column g a word with rows 4 t
-// to 4 t + 3, likewise. D: rows g and g + 8 of columns 2 t and 2 t + 1.
-template <uint kWords>
-void multiply_words(int (&sums)[4], const uint (&a)[2 * kWords], const uint (&b)[kWords]) {
+// Of eight rows of eight halves each of four matrices lane l gives the address of row l % 8 of matrix l / 8, and gets two halves of
+// row l / 4 of each.
+inline void load_matrices(uint (&matrices)[4], const void* row) {
+  static const uchar* rows[32][kWarp];  // of each warp
+  const uint warp = the_block->current / kWarp, lane = the_block->current % kWarp;
+  if (shared_address(row) % 16 != 0) throw Misuse("a row of a matrix off its alignment");
+  meet_warp(0, 0);  // nobody reads those of the last matrices any more
+  rows[warp][lane] = static_cast<const uchar*>(row);
+  meet_warp(0, 0);
+  for (uint i = 0; i < 4; ++i)
+    std::memcpy(&matrices[i], rows[warp][8 * i + lane / 4] + 4 * (lane % 4), 4);
+}
+// mma.m16n8k16 of halves, called by all lanes of a warp; lane 4 g + t has these fragments. A: of row g numbers 2 t and 2 t + 1, the
+// same of row g + 8, and both eight columns further on. B: of column g likewise. D: rows g and g + 8 of columns 2 t and
+// 2 t + 1. Added up as a wgmma is in warpgroup_words.h.
+inline void multiply_float16(float (&sums)[4], const uint (&a)[4], uint b_upper, uint b_lower) {
   static uint operands[32][kWarp][6];  // of each warp
   const uint warp = the_block->current / kWarp, lane = the_block->current % kWarp;
   const uint g = lane / 4, t = lane % 4;
   auto& all = operands[warp];
-  meet_warp(0, 0);  // nobody reads those of the last product any more
-  std::copy(a, a + 2 * kWords, all[lane]);
-  std::copy(b, b + kWords, all[lane] + 4);
   meet_warp(0, 0);
-  const auto byte = [](uint word, uint index) {
-    return int(static_cast<signed char>(word >> 8 * index & 255u));
-  };
+  std::copy(a, a + 4, all[lane]);
+  all[lane][4] = b_upper;
+  all[lane][5] = b_lower;
+  meet_warp(0, 0);
   for (uint i = 0; i < 4; ++i) {
     const uint row = g + i / 2 * 8, column = 2 * t + i % 2;
-    int64_t sum = sums[i];
-    for (uint k = 0; k < 16 * kWords; ++k) {
-      const uint of = k % 16 / 4, word = k / 16;
-      sum += byte(all[row % 8 * 4 + of][2 * word + row / 8], k % 4) *
-             byte(all[column * 4 + of][4 + word], k % 4);
+    double sum = 0.0;
+    for (uint k = 0; k < 16; ++k) {
+      const uint of = k % 8 / 2, further = k / 8, shift = 16 * (k % 2);
+      sum += double(half_value(all[row % 8 * 4 + of][2 * further + row / 8] >> shift & 0xffffu)) *
+             half_value(all[column * 4 + of][4 + further] >> shift & 0xffffu);
     }
-    if (sum != int(sum)) throw Misuse("a sum of products is too large");
-    sums[i] = int(sum);
+    sums[i] = float(sum + double(sums[i]));
   }
 }
-inline void multiply_bytes(int (&sums)[4], const uint (&a)[4], uint b_upper, uint b_lower) {
-  multiply_words<2>(sums, a, {b_upper, b_lower});
+
+// Blocks of a launch run one after the other here.
+inline std::vector<uint> arrivals;
+inline bool last_to_meet(uint place, uint n, uint barrier, uint n_threads, uint thread_index,
+                         uint* is_last) {
+  meet_at(barrier, n_threads);
+  if (thread_index == 0) {
+    arrivals.resize(std::max<size_t>(arrivals.size(), place + 1));
+    *is_last = ++arrivals[place] == n ? 1 : 0;
+    if (*is_last != 0) arrivals[place] = 0;
+  }
+  meet_at(barrier, n_threads);
+  return *is_last != 0;
 }
-inline void multiply_bytes_16(int (&sums)[4], uint a_upper, uint a_lower, uint b) {
-  multiply_words<1>(sums, {a_upper, a_lower}, {b});
-}
+inline void fetch_line_to_cache(const uchar*) {}
 
 }  // namespace gpu

@@ -496,12 +496,13 @@ template <uint>
 void leave_registers() {}
 
 // A matrix descriptor: bits 0-13 address / 16, 16-29 leading and 32-45 stride offset / 16, 49-51 base offset,
-// 62-63 swizzle: 1 of 128 bytes, 3 of 32.
+// 62-63 swizzle: 1 of 128 bytes, 2 of 64, 3 of 32.
 inline ulong descriptor(const void* at, uint stride, uint swizzle, uint leading = 16) {
   return ulong((shared_address(at) & 0x3ffff) >> 4) | ulong(leading / 16) << 16 |
          ulong(stride / 16) << 32 | ulong(swizzle) << 62;
 }
 inline ulong inputs_at(const void* at) { return descriptor(at, 1024, 1); }
+inline ulong middle_inputs_at(const void* at) { return descriptor(at, 512, 2); }
 inline ulong short_inputs_at(const void* at) { return descriptor(at, 256, 3); }
 inline ulong values_at(const void* at, uint slab_bytes) {
   return descriptor(at, 1024, 1, slab_bytes);
@@ -514,14 +515,14 @@ inline ulong further(ulong inputs, uint n_bytes) {
 // Number (n, k) of an operand in shared memory, 16 numbers of k. K-major: a row's two core matrices of 8 x 16 bytes lie
 // 16 bytes apart within the swizzled row, groups of eight rows a stride apart. MN-major: rows are those of k, with 64
 // numbers of n; groups of eight rows lie a stride apart, the next 64 numbers of n a leading offset. The swizzle
-// exchanges bits of the address: of 128 bytes, bits 4-6 become themselves exclusive or bits 7-9; of 32 bytes, bit 4
+// exchanges bits of the address: of 128 bytes, bits 4-6 become themselves exclusive or bits 7-9; of 64, bits 4-5 exclusive or bits 7-8; of 32 bytes, bit 4
 // exclusive or bit 7.
 inline uint shared_operand(ulong inputs, bool is_transposed, uint n, uint k) {
   const uint begin = uint(inputs & 0x3fff) << 4, stride = uint(inputs >> 32 & 0x3fff) << 4;
   const uint leading = uint(inputs >> 16 & 0x3fff) << 4;
   const uint swizzle = uint(inputs >> 62);
   if ((inputs >> 49 & 7) != 0) throw Misuse("a base offset");
-  const uint row_bytes = swizzle == 1 ? 128 : swizzle == 3 ? 32 : 0;
+  const uint row_bytes = swizzle == 0 ? 0 : 256 >> swizzle;
   if (row_bytes == 0 || stride != 8 * row_bytes || (is_transposed && swizzle != 1))
     throw Misuse("a layout that is not emulated");
   uint at = begin;
@@ -529,7 +530,7 @@ inline uint shared_operand(ulong inputs, bool is_transposed, uint n, uint k) {
     at += n / 64 * leading + n % 64 * 2 + k / 8 * stride + k % 8 * row_bytes;
   else
     at += n / 8 * stride + n % 8 * row_bytes + 2 * k;
-  at ^= swizzle == 1 ? (at >> 7 & 7) << 4 : (at >> 7 & 1) << 4;
+  at ^= (at >> 7 & (8u >> swizzle) * 2 - 1) << 4;
   if (at + 2 > Block::kShared) throw Misuse("a product past the end of shared memory");
   ushort bits;
   std::memcpy(&bits, the_block->base + at, 2);
@@ -565,6 +566,11 @@ inline void add_product(const Product& product) {
 inline void add_product(float (&sums)[64], const uint (&a)[4], ulong inputs, uint adds,
                         float (*value)(uint) = half_value) {
   add_product({sums, 64, a, {a[0], a[1], a[2], a[3]}, 0, inputs, adds != 0, false, value});
+}
+template <uint kCount>
+  requires(kCount < 64)
+void add_product(float (&sums)[kCount], const uint (&a)[4], ulong inputs, uint adds) {
+  add_product({sums, kCount, a, {a[0], a[1], a[2], a[3]}, 0, inputs, adds != 0, false, half_value});
 }
 inline float bfloat16_value(uint bits) { return as_type<float>(bits << 16); }
 inline void add_product_bfloat16(float (&sums)[64], const uint (&a)[4], ulong inputs, uint adds) {

@@ -193,6 +193,13 @@ AKUNU_DEVICE T simd_max(T value) {
   for (uint step = 16; step > 0; step /= 2) value = max(value, simd_shuffle_xor(value, step));
   return value;
 }
+AKUNU_DEVICE uint simd_max(uint value) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(kAllLanes, value);
+#else
+  return value;
+#endif
+}
 template <class T>
 AKUNU_DEVICE T simd_min(T value) {
 #pragma unroll
@@ -254,6 +261,11 @@ AKUNU_DEVICE void fetch_to_cache(const uchar* from, ulong n_bytes) {
 #endif
 }
 
+// The same of the cache line that has a byte.
+AKUNU_DEVICE void fetch_line_to_cache(const uchar* at) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(at)) : "memory");
+}
+
 // --- Atomics ---------------------------------------------------------------------------------------
 
 enum memory_order { memory_order_relaxed };
@@ -290,6 +302,20 @@ AKUNU_DEVICE bool last_to_arrive(uint place, uint n) {
   __syncthreads();
   if (is_last) __threadfence();
   return is_last;
+}
+
+// The same of the first `n_threads` threads of each block, which have a barrier of their own; `is_last` is in shared memory.
+AKUNU_DEVICE bool last_to_meet(uint place, uint n, uint barrier, uint n_threads, uint thread_index,
+                               uint* is_last) {
+  __threadfence();
+  asm volatile("barrier.sync %0, %1;" ::"r"(barrier), "r"(n_threads) : "memory");
+  if (thread_index == 0) {
+    *is_last = atomicAdd(&arrivals[place], 1u) == n - 1 ? 1 : 0;
+    if (*is_last != 0) arrivals[place] = 0;
+  }
+  asm volatile("barrier.sync %0, %1;" ::"r"(barrier), "r"(n_threads) : "memory");
+  if (*is_last != 0) __threadfence();
+  return *is_last != 0;
 }
 
 // --- Other GPUs --------------------------------------------------------------------------------------
@@ -357,20 +383,6 @@ AKUNU_DEVICE void multiply_float16(float (&sums)[4], const uint (&a)[4], uint b_
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b_upper), "r"(b_lower));
-}
-
-// sums [16 x 8] += a [16 x 32] b [32 x 8], of int8 numbers; the same of [16 x 16] and [16 x 8].
-AKUNU_DEVICE void multiply_bytes(int (&sums)[4], const uint (&a)[4], uint b_upper, uint b_lower) {
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b_upper), "r"(b_lower));
-}
-AKUNU_DEVICE void multiply_bytes_16(int (&sums)[4], uint a_upper, uint a_lower, uint b) {
-  asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 "
-      "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
-      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
-      : "r"(a_upper), "r"(a_lower), "r"(b));
 }
 
 // --- Copies to shared memory beside other work -------------------------------------------------------

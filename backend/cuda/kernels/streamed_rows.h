@@ -4,16 +4,17 @@
 // 1. A tile is 16 weight rows. One warp copies the tiles of its block, a chunk of k at a time, to a ring of stages in
 //    shared memory (cp.async.bulk, an mbarrier for each stage). It begins before the input is ready, while the launch
 //    before this one runs, so that the first stages are there when the input is.
-// 2. Inputs are quantised in groups of 32, to 15-bit integers with a power of two as their common scale (int8_pair of
-//    docs/kernels.md). Each is stored as two int8 numbers, 256 * upper + lower. Codes are bytes, too. An int8 product of tensor cores (mma.m16n8k32) multiplies a tile's unit of 32
-//    of k by eight columns, two for an input row; its sums are exact.
-// 3. A step is four units. Of several rows a product has the columns of four of them. Of one row four products, one for
-//    each unit, are added up: in the columns of other units their inputs are 0: so a lane has the sums of one unit, and scales them
-//    once for the step.
-// 4. The kStreamWarps warps of a block take the steps of k in turn. For an output each keeps four sums, of every fourth
-//    unit; they are added, and then what the warps found, in order. So the bits of an output depend on its weight row and
-//    its input row alone.
-// 5. One row: each warp rounds what it will multiply. Several: a launch before this one rounds the rows and leaves them in
+// 2. Input rows are rounded to halves, scaled by a power of two that brings the largest number of the row to 2^14 (half_row of
+//    docs/kernels.md). A weight's code is an unsigned byte: as the bits of a half it is that number times 2^-24, exactly, so
+//    that unpacking costs no arithmetic. Tensor cores multiply (mma.m16n8k16, sums in float32).
+// 3. A unit is 32 of k: its sum of products begins at zero, meets the weight's scale and is added in one fma. A window is eight units;
+//    what is to be taken off its codes, or its minima, times the sums of the inputs is one more product. Windows are of eight
+//    classes, every eighth of the same one; a class is added up in the order of k, and then the classes, in order. So
+//    the bits of an output depend on its weight row and its input row alone, and so it is in streamed_tile.h.
+// 4. Of a tile each of the kStreamWarps warps has the windows of a class. A product has eight columns. Several rows: a
+//    column for each. One row: a column for each unit of a window; a lane has two of a weight row's eight sums then, and the total
+//    goes from lane to lane.
+// 5. One row: each block rounds it. Several: a launch before this one rounds the rows and leaves them in
 //    the workspace (round_rows); a second warp copies them to shared memory. Where all of k is too much for that, they
 //    come in passes, and the sums of the tiles wait in between.
 // 6. Two blocks share a multiprocessor where their memory allows: when one ends, the first block of the next launch takes its
@@ -21,6 +22,8 @@
 
 constexpr uint kStreamWarps = 8, kStreamThreads = 32 * kStreamWarps;
 constexpr uint kStreamTileRows = 16, kStreamWindow = 256, kStreamMostStages = 16;
+constexpr uint kWindowUnits = kStreamWindow / 32;
+// streamed_weights.h gives the codes of so many units at a time.
 constexpr uint kStepUnits = 4, kStepsOfWindow = 2;
 // Named barrier of the warps that multiply.
 constexpr uint kMultiplyBarrier = 1;
@@ -34,119 +37,167 @@ struct StreamPlan {
   }
 };
 
-// What all weight rows meet of a unit of an input row: its codes times `scale` are the numbers.
-struct UnitTerms {
-  float scale;
-  int sum;  // of the codes
-};
-
-// Rounded input rows, in shared memory or in the workspace. A unit of 32 has, for each column of a product, 32 bytes: lane t
-// of four has the codes' bytes 4 t to 4 t + 3, then 16 + 4 t to 16 + 4 t + 3. Columns 2 r and 2 r + 1 are the upper and the
-// lower bytes of row r.
+// Rounded input rows, in shared memory or in the workspace. Of a unit 32 halves, of a window the sums of each 16 of them, each sum as
+// two halves and times kOfSums: both as 64 bytes, B of two products. Lane t of four has words t, 4 + t (first product), 8 + t and
+// 12 + t of those: numbers 4 t and 4 t + 2, then 4 t + 1 and 4 t + 3, and likewise 16 further on, those as a 16th (codes may be 16 times as much
+// there, as upper halves of bytes are); of units 2 t and 2 t + 1 both sums, then what their rounding left. The 16-byte pieces lie in the order of wgmma's 64-byte swizzle.
+constexpr uint kInputBytes = 64;
+constexpr float kOfSums = 1.0f / 64;
 template <uint kQuads>
 struct RoundedRows {
   static constexpr uint kRows = kQuads == 0 ? 1 : 4 * kQuads;
-  static constexpr uint kUnitBytes = 64 * kRows;
-  uchar* codes;      // [unit][row][upper, lower][32]
-  UnitTerms* terms;  // [unit][row]
+  static constexpr uint kAllBytes = kInputBytes * kRows;
+  uchar* halves;  // [unit][row]
+  uchar* sums;    // [window][row]
   AKUNU_DEVICE static RoundedRows at(uchar* memory, uint n_units) {
-    return {memory, reinterpret_cast<UnitTerms*>(memory + n_units * kUnitBytes)};
+    return {memory, memory + n_units * kAllBytes};
   }
-  static constexpr uint kBytesOfUnit = kUnitBytes + kRows * uint(sizeof(UnitTerms));
+  static constexpr uint kBytesOfUnit = kAllBytes + kAllBytes / kWindowUnits;
+  // Which piece lies where piece 0 would, in the row'th of 64 bytes.
+  AKUNU_DEVICE static uint swizzle(uint unit, uint row) {
+    return (kQuads == 0 ? unit : row) / 2 % 4;
+  }
+  AKUNU_DEVICE static uint* word(uchar* of_row, uint index, uint swizzled) {
+    return reinterpret_cast<uint*>(of_row) + (index ^ 4 * swizzled);
+  }
 };
-// Of a group of input rows in the workspace: its rounded rows, then for each row and warp a sum of squares.
+// Behind a group of rounded rows in the workspace: what their numbers are to be multiplied by, and for each row and warp a
+// sum of squares.
+template <uint kQuads>
+struct RowNumbers {
+  static constexpr uint kRows = RoundedRows<kQuads>::kRows;
+  float *scales, *squares;
+  AKUNU_DEVICE static RowNumbers of(RoundedRows<kQuads> rows, uint k) {
+    float* const scales = reinterpret_cast<float*>(rows.sums + k / kStreamWindow * rows.kAllBytes);
+    return {scales, scales + kRows};
+  }
+};
 template <uint kQuads>
 AKUNU_DEVICE ulong rounded_group_bytes(uint k) {
   using Rows = RoundedRows<kQuads>;
-  return ulong(k / 32) * Rows::kBytesOfUnit + Rows::kRows * kStreamWarps * sizeof(float);
+  return ulong(k / 32) * Rows::kBytesOfUnit + Rows::kRows * (kStreamWarps + 1) * sizeof(float);
 }
 
 // --- Rounding ----------------------------------------------------------------------------------------
 
-// Rounds the units of `row` that warp `warp` multiplies, times the norm's weights where there is a norm. Lane t of a unit's
-// four has the numbers that lane t of a product has. Returns this lane's sum of the squares. `ready` is called before the first
-// number of the row is read; weights of the norm are under way then.
-template <class Rounded, class Ready>
-AKUNU_DEVICE float round_units(const float* input, const float* norm, bool normalise, uint k,
-                               Rounded to, uint row, uint warp, uint lane, const Ready& ready) {
-  // Two steps at a time, eight units.
-  constexpr uint kTogether = 4, kSteps = 2;
-  const uint n_steps = k / 32 / kStepUnits, t = lane % 4, own_unit = lane / 4 % kStepUnits;
-  const auto step_of = [&](uint turn) {
-    return warp + kStreamWarps * (kSteps * turn + lane / 4 / kStepUnits);
+// A block's threads round a row, times the norm's weights where there is a norm. Four lanes share a unit, as they do in a
+// product. `ready` is called before the first number of the row is read; weights of the norm are under way then.
+// most_of_block(m) gives the largest m of all threads. Returns the row's scale; `squares` is this thread's sum of them.
+template <class Rounded, class Ready, class Most>
+AKUNU_DEVICE float round_row_to_halves(const float* input, const float* norm, bool normalise,
+                                       uint k, Rounded to, uint row, uint thread_index,
+                                       const Ready& ready, const Most& most_of_block,
+                                       float& squares) {
+  // Units of a thread that stay in registers between the two times that they are looked at.
+  constexpr uint kKept = 4, kAtOnce = 2, kTogether = kStreamThreads / 4;
+  const uint n_units = k / 32, t = thread_index % 4, first = thread_index / 4;
+  const auto load_unit = [&](const float* from, uint unit, float4(&numbers)[2]) {
+    const float4* const at =
+        reinterpret_cast<const float4*>(from + 32 * min(unit, n_units - 1)) + t;
+    numbers[0] = at[0];
+    numbers[1] = at[4];
   };
-  const uint n_turns =
-      (n_steps - min(warp, n_steps) + kStreamWarps * kSteps - 1) / (kStreamWarps * kSteps);
-  const auto load_units = [&](const float* from, uint first, float4(&numbers)[kTogether][2]) {
+  const auto times_norm = [&](float4(&x)[2], const float4(&w)[2]) {
+    if (!normalise) return;
 #pragma unroll
-    for (uint i = 0; i < kTogether; ++i) {
-      const uint step = min(step_of(first + i), n_steps - 1);
-      const float4* const at =
-          reinterpret_cast<const float4*>(from + 32 * (kStepUnits * step + own_unit)) + t;
-      if (first + i >= n_turns) break;
-      numbers[i][0] = at[0];
-      numbers[i][1] = at[4];
-    }
+    for (uint i = 0; i < 2; ++i)
+      x[i] = float4(x[i].x * w[i].x, x[i].y * w[i].y, x[i].z * w[i].z, x[i].w * w[i].w);
   };
-  float squares = 0.0f;
-  float4 x[kTogether][2], weights[kTogether][2];
-  if (normalise) load_units(norm, 0, weights);
-  ready();
-  for (uint first = 0; first < n_turns; first += kTogether) {
-    if (normalise && first != 0) load_units(norm, first, weights);
-    load_units(input, first, x);
+  uint most = 0;
+  squares = 0.0f;
+  const auto add_square = [&](float x) { squares = fma(x, x, squares); };
+  const auto see = [&](float x) { most = max(most, as_type<uint>(x) & 0x7fffffffu); };
+  const auto look_at_unit = [&](uint unit, float4(&x)[2], const float4(&w)[2]) {
+    if (unit >= n_units) return;
 #pragma unroll
-    for (uint i = 0; i < kTogether; ++i) {
-      if (first + i >= n_turns) break;
-      const uint step = step_of(first + i);
-      const bool is_there = step < n_steps;
-      float numbers[8] = {x[i][0].x, x[i][0].y, x[i][0].z, x[i][0].w,
-                          x[i][1].x, x[i][1].y, x[i][1].z, x[i][1].w};
+    for (uint i = 0; i < 2; ++i)
       if (normalise) {
-        const float4(&w)[2] = weights[i];
-        const float of_norm[8] = {w[0].x, w[0].y, w[0].z, w[0].w, w[1].x, w[1].y, w[1].z, w[1].w};
-#pragma unroll
-        for (uint n = 0; n < 8; ++n) {
-          if (is_there) squares = fma(numbers[n], numbers[n], squares);
-          numbers[n] *= of_norm[n];
-        }
+        add_square(x[i].x);
+        add_square(x[i].y);
+        add_square(x[i].z);
+        add_square(x[i].w);
       }
-      // The exponent of the largest; what is not finite has the largest exponent of all.
-      uint most = 0;
+    times_norm(x, w);
 #pragma unroll
-      for (uint n = 0; n < 8; ++n) most = max(most, as_type<uint>(numbers[n]) & 0x7fffffffu);
-      most = max(most, simd_shuffle_xor(most, 1));
-      most = max(most, simd_shuffle_xor(most, 2));
-      const uint exponent = max(most >> 23, 14u);
-      const bool is_finite = exponent < 255;
-      const float scale = as_type<float>(is_finite ? (exponent - 13) << 23 : 0x7fc00000u);
-      const float inverse = as_type<float>(is_finite ? (267 - exponent) << 23 : 0u);
-      // 1.5 * 2^23 and a whole number: its last bits are the code's. The sum of 32 of them is taken off below.
-      uint codes[8], sum = 0;
-#pragma unroll
-      for (uint n = 0; n < 8; ++n) {
-        codes[n] = as_type<uint>(fma(numbers[n], inverse, 12582912.0f));
-        sum += codes[n];
-      }
-      sum += simd_shuffle_xor(sum, 1);
-      sum += simd_shuffle_xor(sum, 2);
-      if (!is_there) continue;
-      const auto bytes_of = [&](uint half, uint which, uint add) {
-        const uint* const c = codes + 4 * half;
-        return choose_bytes(choose_bytes(c[0] + add, c[1] + add, which),
-                            choose_bytes(c[2] + add, c[3] + add, which), 0x5410);
-      };
-      const uint unit = kStepUnits * step + own_unit;
-      uint2* const at =
-          reinterpret_cast<uint2*>(to.codes + unit * Rounded::kUnitBytes + 64 * row) + t;
-      at[0] = uint2(bytes_of(0, 0x0051, 128), bytes_of(1, 0x0051, 128));
-      at[4] = uint2(bytes_of(0, 0x0040, 0), bytes_of(1, 0x0040, 0));
-      if (t == 0)
-        to.terms[unit * Rounded::kRows + row] =
-            UnitTerms{scale, is_finite ? int(sum - 32 * 0x4b400000u) : 0};
+    for (uint i = 0; i < 2; ++i) {
+      see(x[i].x);
+      see(x[i].y);
+      see(x[i].z);
+      see(x[i].w);
     }
+  };
+  float4 kept[kKept][2], weights[kAtOnce][2];
+  if (normalise)
+#pragma unroll
+    for (uint i = 0; i < kAtOnce; ++i) load_unit(norm, first + kTogether * i, weights[i]);
+  ready();
+#pragma unroll
+  for (uint i = 0; i < kKept; ++i)
+    if (kTogether * i < n_units) load_unit(input, first + kTogether * i, kept[i]);
+#pragma unroll
+  for (uint i = 0; i < kKept; ++i)
+    if (kTogether * i < n_units) {
+      if (i >= kAtOnce && normalise) load_unit(norm, first + kTogether * i, weights[i % kAtOnce]);
+      look_at_unit(first + kTogether * i, kept[i], weights[i % kAtOnce]);
+    }
+  for (uint unit = first + kTogether * kKept; unit < n_units; unit += kTogether) {
+    float4 x[2], w[2];
+    load_unit(input, unit, x);
+    if (normalise) load_unit(norm, unit, w);
+    look_at_unit(unit, x, w);
   }
-  return squares;
+  // The exponent of the largest; what is not finite has the largest exponent of all.
+  const uint exponent = max(most_of_block(most) >> 23, 15u);
+  const bool is_finite = exponent < 255;
+  const float inverse = as_type<float>(is_finite ? (268 - exponent) << 23 : 0u);
+  const auto round_unit = [&](uint unit, const float4(&x)[2]) {
+    uint halves[4];
+    float sums[2];
+#pragma unroll
+    for (uint i = 0; i < 2; ++i) {
+      const float by = i == 0 ? inverse : inverse * 0.0625f;
+      halves[2 * i] = pack_halves(x[i].x * by, x[i].z * by);
+      halves[2 * i + 1] = pack_halves(x[i].y * by, x[i].w * by);
+      sums[i] = (low_half(halves[2 * i]) + high_half(halves[2 * i])) +
+                (low_half(halves[2 * i + 1]) + high_half(halves[2 * i + 1]));
+      sums[i] += simd_shuffle_xor(sums[i], 1);
+      sums[i] += simd_shuffle_xor(sums[i], 2);
+    }
+    if (unit >= n_units) return;
+    uchar* const own = to.halves + unit * Rounded::kAllBytes + kInputBytes * row;
+#pragma unroll
+    for (uint i = 0; i < 4; ++i)
+      *Rounded::word(own, 4 * i + t, Rounded::swizzle(unit, row)) = halves[i];
+    if (t != 0) return;
+    const uint window = unit / kWindowUnits, place = unit % 2 * 8 + unit % kWindowUnits / 2;
+    uchar* const own_sums = to.sums + window * Rounded::kAllBytes + kInputBytes * row;
+    const float first = sums[0] * kOfSums, second = sums[1] * (16 * kOfSums);
+    const uint upper = pack_halves(first, second);
+    *Rounded::word(own_sums, place, Rounded::swizzle(window, row)) = upper;
+    *Rounded::word(own_sums, place + 4, Rounded::swizzle(window, row)) =
+        pack_halves(first - low_half(upper), second - high_half(upper));
+  };
+#pragma unroll
+  for (uint i = 0; i < kKept; ++i)
+    if (kTogether * i < n_units) round_unit(first + kTogether * i, kept[i]);
+  for (uint turn = kKept; kTogether * turn < n_units; ++turn) {
+    float4 x[2], w[2];
+    load_unit(input, first + kTogether * turn, x);
+    if (normalise) load_unit(norm, first + kTogether * turn, w);
+    times_norm(x, w);
+    round_unit(first + kTogether * turn, x);
+  }
+  return as_type<float>(is_finite ? (exponent - 14) << 23 : 0x7fc00000u);
+}
+
+// The largest of the block's threads; `of_warps` has a place for each warp.
+AKUNU_DEVICE uint most_of_warps(uint most, uint* of_warps, uint thread_index) {
+  most = simd_max(most);
+  if (thread_index % 32 == 0) of_warps[thread_index / 32] = most;
+  meet_at(kMultiplyBarrier, kStreamThreads);
+#pragma unroll
+  for (uint warp = 0; warp < kStreamWarps; ++warp) most = max(most, of_warps[warp]);
+  return most;
 }
 
 // The sum over the warps of a block.
@@ -160,25 +211,27 @@ AKUNU_DEVICE float sum_of_squares(const float* of_warps) {
 // A block's work in the launch before that of several rows: rounds one row, or leaves zeros for one that is not there.
 template <uint kQuads>
 AKUNU_DEVICE void round_row_of_several(const float* input, const float* norm, bool normalise,
-                                       uint k, uchar* group, uint row, bool is_there,
+                                       uint k, uchar* group, uint row, bool is_there, uint* memory,
                                        uint thread_index) {
   using Rows = RoundedRows<kQuads>;
   const Rows to = Rows::at(group, k / 32);
   const uint warp = thread_index / 32, lane = thread_index % 32;
-  float squares = 0.0f;
+  float squares = 0.0f, scale = 0.0f;
   if (is_there) {
-    squares = simd_sum(
-        round_units(input, norm, normalise, k, to, row, warp, lane, [] { inputs_ready(); }));
+    scale = round_row_to_halves(
+        input, norm, normalise, k, to, row, thread_index, [] { inputs_ready(); },
+        [&](uint most) { return most_of_warps(most, memory, thread_index); }, squares);
+    squares = simd_sum(squares);
   } else {
     inputs_ready();  // the workspace may still be read
-    for (uint unit = warp; unit < k / 32; unit += kStreamWarps) {
-      if (lane < 16)
-        reinterpret_cast<uint*>(to.codes + unit * Rows::kUnitBytes + 64 * row)[lane] = 0;
-      if (lane == 0) to.terms[unit * Rows::kRows + row] = UnitTerms{0.0f, 0};
-    }
+    // (The sums follow the halves.)
+    for (uint i = warp; i < k / 32 + k / kStreamWindow; i += kStreamWarps)
+      if (lane < kInputBytes / 4)
+        reinterpret_cast<uint*>(to.halves + i * Rows::kAllBytes + kInputBytes * row)[lane] = 0;
   }
-  float* const of_warps = reinterpret_cast<float*>(to.terms + k / 32 * Rows::kRows);
-  if (lane == 0) of_warps[row * kStreamWarps + warp] = squares;
+  const auto numbers = RowNumbers<kQuads>::of(to, k);
+  if (thread_index == 0) numbers.scales[row] = scale;
+  if (lane == 0) numbers.squares[row * kStreamWarps + warp] = squares;
 }
 
 // --- Multiplying ---------------------------------------------------------------------------------------
@@ -223,38 +276,31 @@ struct StreamWalk {
   }
 };
 
-// A lane's sums for a tile, of weight rows l / 4 and l / 4 + 8. One row: of units l % 4 of the steps. Several: of input rows
-// 4 q + l % 4, each of the four units by itself.
+// A lane's sums for a tile, of weight rows l / 4 and l / 4 + 8. One row: the total on its way through the lanes. Several: of input
+// rows 8 e + 2 (l % 4) and the one behind it.
 template <uint kQuads>
 struct TileSums {
-  static constexpr uint kMany = kQuads == 0 ? 1 : kQuads, kOfUnits = kQuads == 0 ? 1 : kStepUnits;
-  static constexpr uint kFloats = 2 * kMany * kOfUnits;
-  float of[2][kMany][kOfUnits];
-
-  AKUNU_DEVICE float total(uint r, uint q) const {
-    if (kQuads != 0)
-      return (of[r][q][0] + of[r][q][1 % kOfUnits]) +
-             (of[r][q][2 % kOfUnits] + of[r][q][3 % kOfUnits]);
-    float sum = of[r][0][0];
-    sum += simd_shuffle_xor(sum, 1);
-    sum += simd_shuffle_xor(sum, 2);
-    return sum;
-  }
+  static constexpr uint kEights = kQuads < 2 ? 1 : kQuads / 2, kColumns = kQuads == 0 ? 1 : 2;
+  static constexpr uint kFloats = 2 * kEights * kColumns;
+  float of[2][kEights][kColumns];
 };
 
 // A block's shared memory: barriers, squares, and behind them what the plan says.
-constexpr uint kSquaresAt = 320, kInputsAt = 384;
-static_assert((2 * kStreamMostStages + 2) * sizeof(ulong) <= kSquaresAt);
-static_assert(kSquaresAt + kStreamWarps * sizeof(float) <= kInputsAt);
+constexpr uint kScaleAt = 272, kSquaresAt = 320, kMostAt = 352, kInputsAt = 384;
+static_assert((2 * kStreamMostStages + 2) * sizeof(ulong) <= kScaleAt);
+static_assert(kSquaresAt + kStreamWarps * sizeof(float) <= kMostAt);
+static_assert(kMostAt + kStreamWarps * sizeof(uint) <= kInputsAt);
 template <uint kQuads>
 struct StreamMemory {
   using Rows = RoundedRows<kQuads>;
-  // Of one tile: what each warp found.
+  // Of one tile: the sums of each class.
   static constexpr uint kSlotFloats = kStreamWarps * kStreamTileRows * Rows::kRows;
   static constexpr uint kWaitingFloats = kStreamThreads * TileSums<kQuads>::kFloats;
   ulong *full, *empty;  // of the stages
   ulong *inputs_full, *inputs_empty;
+  float* scale;    // of one row
   float* squares;  // of each warp, of one row
+  uint* most;      // likewise the largest number
   Rows inputs;
   float* waiting;  // sums of tiles between the passes, [slot][warp][lane]; none with one pass
   float* slots;
@@ -266,97 +312,182 @@ struct StreamMemory {
     own.empty = own.full + kStreamMostStages;
     own.inputs_full = own.empty + kStreamMostStages;
     own.inputs_empty = own.inputs_full + 1;
+    own.scale = reinterpret_cast<float*>(memory + kScaleAt);
     own.squares = reinterpret_cast<float*>(memory + kSquaresAt);
+    own.most = reinterpret_cast<uint*>(memory + kMostAt);
     own.inputs = Rows::at(memory + kInputsAt, n_units);
-    own.waiting = reinterpret_cast<float*>(own.inputs.terms + n_units * Rows::kRows);
+    own.waiting =
+        reinterpret_cast<float*>(own.inputs.sums + n_units / kWindowUnits * Rows::kAllBytes);
     own.slots = own.waiting + (plan.pass == 0 ? 0 : plan.n_slots * kWaitingFloats);
     own.ring = reinterpret_cast<uchar*>(own.slots + plan.n_slots * kSlotFloats);
     return own;
   }
 };
 
-// Adds to a sum what a unit of a weight row gives: its products, whole numbers, of the upper and the lower bytes.
+// A unit of two weight rows as the A operands of its two products: codes are the bits of halves.
+struct UnitCodes {
+  uint of[2][4];
+};
 template <class F>
-AKUNU_DEVICE void add_unit(const UnitScales<F>& weight, const int (&upper)[F::kScales],
-                           const int (&lower)[F::kScales], UnitTerms terms, float& sum) {
-  const int less = int(F::kOffset) * terms.sum;
-  float found = float(upper[0] * 256 + lower[0] - less) * weight.scales[0];
-  if (F::kScales == 2)
-    found = fma(float(upper[F::kScales - 1] * 256 + lower[F::kScales - 1]),
-                weight.scales[F::kScales - 1], found);
-  sum = fma(found, terms.scale, sum);
-  // (The input's numbers may be too large for their sum.)
-  if (F::kMinimum) sum = fma(weight.minimum * float(terms.sum), terms.scale, sum);
-}
-
-// The product of a unit: with two scales, of its halves apart.
-template <class F>
-AKUNU_DEVICE void multiply_unit(int (&products)[F::kScales][4], const uint (&first)[2],
-                                const uint (&second)[2], uint b_upper, uint b_lower) {
-  if constexpr (F::kScales == 1) {
-    const uint a[4] = {first[0], second[0], first[1], second[1]};
-    multiply_bytes(products[0], a, b_upper, b_lower);
-  } else {
-    multiply_bytes_16(products[0], first[0], second[0], b_upper);
-    multiply_bytes_16(products[1], first[1], second[1], b_lower);
-  }
-}
-
-// Adds the products of the lane's weight row r of two.
-template <class F>
-AKUNU_DEVICE void add_products(const int (&products)[F::kScales][4], uint r,
-                               const UnitScales<F>& weight, UnitTerms terms, float& sum) {
-  int upper[F::kScales], lower[F::kScales];
+AKUNU_DEVICE UnitCodes unit_codes(const uchar* first, const uchar* second, uint step, uint unit,
+                                  uint t) {
+  const StepCodes codes[2] = {F::codes(first, step, t), F::codes(second, step, t)};
+  UnitCodes own;
 #pragma unroll
-  for (uint s = 0; s < F::kScales; ++s) {
-    upper[s] = products[s][2 * r];
-    lower[s] = products[s][2 * r + 1];
+  for (uint r = 0; r < 2; ++r) {
+    const uint low = codes[r].of[unit][0], high = codes[r].of[unit][1];
+    own.of[0][r] = low & 0x00ff00ffu;
+    own.of[0][2 + r] = low >> 8 & 0x00ff00ffu;
+    own.of[1][r] = F::kSecond == Second::shift ? high << 4 & 0x0ff00ff0u : high & 0x00ff00ffu;
+    own.of[1][2 + r] =
+        F::kSecond == Second::shift ? high >> 4 & 0x0ff00ff0u : high >> 8 & 0x00ff00ffu;
   }
-  add_unit<F>(weight, upper, lower, terms, sum);
+  return own;
 }
 
-// Multiplies a step: `rows` are the lane's two weight rows in a stage, `unit` is the first unit of the step among the inputs.
+// The two products of a unit with eight columns, as one sum, or of formats with two scales as two.
+template <class F>
+AKUNU_DEVICE void multiply_unit(float (&products)[F::kScales][4], const UnitCodes& codes,
+                                const uint (&inputs)[4]) {
+#pragma unroll
+  for (uint s = 0; s < F::kScales; ++s)
+#pragma unroll
+    for (uint i = 0; i < 4; ++i) products[s][i] = 0.0f;
+  multiply_float16(products[0], codes.of[0], inputs[0], inputs[1]);
+  multiply_float16(products[F::kScales - 1], codes.of[1], inputs[2], inputs[3]);
+}
+
+// Adds to a sum what a unit gives: `product` of its first half or of all of it.
+template <class F>
+AKUNU_DEVICE float add_unit(const UnitScales<F>& weight, float product, float second, float sum) {
+  sum = fma(product, weight.scales[0], sum);
+  if (F::kScales == 2) sum = fma(second, weight.scales[F::kScales - 1], sum);
+  return sum;
+}
+
+// Of a window of two weight rows, the A operands that the inputs' sums are multiplied by.
+template <class F>
+AKUNU_DEVICE UnitCodes term_codes(const uchar* first, const uchar* second, uint window, uint t) {
+  UnitCodes own;
+#pragma unroll
+  for (uint half = 0; half < 2; ++half) {
+    const uint step = kStepsOfWindow * window + t / 2, unit = 2 * (t % 2) + half;
+    own.of[half][0] = own.of[half][2] = F::terms(first, step, unit);
+    own.of[half][1] = own.of[half][3] = F::terms(second, step, unit);
+  }
+  return own;
+}
+template <class F>
+AKUNU_DEVICE void multiply_terms(float (&products)[4], const UnitCodes& codes,
+                                 const uint (&sums)[4]) {
+#pragma unroll
+  for (uint i = 0; i < 4; ++i) products[i] = 0.0f;
+  multiply_float16(products, codes.of[0], sums[0], sums[1]);
+  multiply_float16(products, codes.of[1], sums[2], sums[3]);
+}
+
+// Multiplies a window: `rows` are the lane's two weight rows in a stage; `input` is the window among the inputs.
 template <class F, uint kQuads>
-AKUNU_DEVICE void multiply_step(const uchar* const (&rows)[2], uint step,
-                                RoundedRows<kQuads> inputs, uint unit, uint lane,
-                                TileSums<kQuads>& sums) {
+AKUNU_DEVICE void multiply_window(const uchar* const (&rows)[2], uint window,
+                                  RoundedRows<kQuads> inputs, uint input, uint lane,
+                                  TileSums<kQuads>& sums) {
   using Rows = RoundedRows<kQuads>;
-  const uint g = lane / 4, t = lane % 4;
-  const StepCodes codes[2] = {F::codes(rows[0], step, t), F::codes(rows[1], step, t)};
+  const uint t = lane % 4;
+  const uint unit = kWindowUnits * input;
+  const float term_scales[2] = {F::term_scale(rows[0], kStepsOfWindow * window),
+                                F::term_scale(rows[1], kStepsOfWindow * window)};
+  const UnitCodes of_terms = term_codes<F>(rows[0], rows[1], window, t);
+  // B operands of eight columns: lane l names row l % 8 of piece l / 8 of each.
+  const uint column = lane % 8, piece = lane / 8;
   if constexpr (kQuads == 0) {
-    const uint2 own =
-        *reinterpret_cast<const uint2*>(inputs.codes + unit * Rows::kUnitBytes + 32 * g + 8 * t);
-    const UnitTerms terms = inputs.terms[unit + t];
-    int products[F::kScales][4] = {};
+    // Column g is unit g, so that of each product two columns are of use: those of its unit, which one lane of four has.
+    uint own[4], own_sums[4];
+    load_matrices(own, Rows::word(inputs.halves + (unit + column) * Rows::kAllBytes, 4 * piece,
+                                  Rows::swizzle(unit + column, 0)));
+    load_matrices(own_sums, Rows::word(inputs.sums + input * Rows::kAllBytes, 4 * piece,
+                                       Rows::swizzle(input, 0)));
+    float kept[F::kScales][4];
 #pragma unroll
-    for (uint u = 0; u < kStepUnits; ++u) {
-      const bool is_own = g / 2 == u;
-      multiply_unit<F>(products, codes[0].of[u], codes[1].of[u], is_own ? own.x : 0u,
-                       is_own ? own.y : 0u);
+    for (uint u = 0; u < kWindowUnits; ++u) {
+      const uint step = kStepsOfWindow * window + u / kStepUnits;
+      float products[F::kScales][4];
+      multiply_unit<F>(products, unit_codes<F>(rows[0], rows[1], step, u % kStepUnits, t), own);
+#pragma unroll
+      for (uint s = 0; s < F::kScales; ++s)
+#pragma unroll
+        for (uint r = 0; r < 2; ++r) {
+          float& of_lane = kept[s][2 * r + u % 2];
+          of_lane = u < 2 || t == u / 2 ? products[s][2 * r + u % 2] : of_lane;
+        }
     }
+    float terms[4];
+    multiply_terms<F>(terms, of_terms, own_sums);
+    UnitScales<F> scales[2][2];
 #pragma unroll
     for (uint r = 0; r < 2; ++r)
-      add_products<F>(products, r, F::scales(rows[r], step, t), terms, sums.of[r][0][0]);
-  } else {
 #pragma unroll
-    for (uint u = 0; u < kStepUnits; ++u) {
-      const UnitScales<F> scales[2] = {F::scales(rows[0], step, u), F::scales(rows[1], step, u)};
+      for (uint i = 0; i < 2; ++i)
+        scales[r][i] = F::scales(rows[r], kStepsOfWindow * window + t / 2, 2 * (t % 2) + i);
+    // The total of a weight row comes to the lane of each two units, one after the other; it begins where the last
+    // window's ended.
 #pragma unroll
-      for (uint q = 0; q < kQuads; ++q) {
-        const uint2 b = *reinterpret_cast<const uint2*>(
-            inputs.codes + (unit + u) * Rows::kUnitBytes + 32 * (8 * q + g) + 8 * t);
-        const UnitTerms terms = inputs.terms[(unit + u) * Rows::kRows + 4 * q + t];
-        int products[F::kScales][4] = {};
-        multiply_unit<F>(products, codes[0].of[u], codes[1].of[u], b.x, b.y);
+    for (uint turn = 0; turn < 4; ++turn)
 #pragma unroll
-        for (uint r = 0; r < 2; ++r)
-          add_products<F>(products, r, scales[r], terms, sums.of[r][q][u]);
+      for (uint r = 0; r < 2; ++r) {
+        float& sum = sums.of[r][0][0];
+        sum = simd_shuffle(sum, lane / 4 * 4 + (t + 3) % 4);
+#pragma unroll
+        for (uint i = 0; i < 2; ++i)
+          sum = add_unit<F>(scales[r][i], kept[0][2 * r + i], kept[F::kScales - 1][2 * r + i], sum);
       }
+#pragma unroll
+    for (uint r = 0; r < 2; ++r)
+      sums.of[r][0][0] = fma(terms[2 * r], term_scales[r], sums.of[r][0][0]);
+  } else {
+    constexpr uint kEights = TileSums<kQuads>::kEights;
+    const auto load_columns = [&](uint(&to)[4], uchar* rows_of, uint e) {
+      // Of four rows columns 4 to 7 are columns 0 to 3 again.
+      const uint row = 8 * e + column % min(Rows::kRows, 8u);
+      load_matrices(to, Rows::word(rows_of + kInputBytes * row, 4 * piece, Rows::swizzle(0, row)));
+    };
+    const auto at_each = [&](const auto& act) {
+#pragma unroll
+      for (uint r = 0; r < 2; ++r)
+#pragma unroll
+        for (uint c = 0; c < 2; ++c) act(r, c % TileSums<kQuads>::kColumns, 2 * r + c);
+    };
+#pragma unroll
+    for (uint u = 0; u < kWindowUnits; ++u) {
+      const uint step = kStepsOfWindow * window + u / kStepUnits;
+      const UnitCodes of_unit = unit_codes<F>(rows[0], rows[1], step, u % kStepUnits, t);
+      const UnitScales<F> scales[2] = {F::scales(rows[0], step, u % kStepUnits),
+                                       F::scales(rows[1], step, u % kStepUnits)};
+#pragma unroll
+      for (uint e = 0; e < kEights; ++e) {
+        uint own[4];
+        load_columns(own, inputs.halves + (unit + u) * Rows::kAllBytes, e);
+        float products[F::kScales][4];
+        multiply_unit<F>(products, of_unit, own);
+        at_each([&](uint r, uint c, uint i) {
+          sums.of[r][e][c] =
+              add_unit<F>(scales[r], products[0][i], products[F::kScales - 1][i], sums.of[r][e][c]);
+        });
+      }
+    }
+#pragma unroll
+    for (uint e = 0; e < kEights; ++e) {
+      uint own[4];
+      load_columns(own, inputs.sums + input * Rows::kAllBytes, e);
+      float terms[4];
+      multiply_terms<F>(terms, of_terms, own);
+      at_each([&](uint r, uint c, uint i) {
+        sums.of[r][e][c] = fma(terms[i], term_scales[r], sums.of[r][e][c]);
+      });
     }
   }
 }
 
-// The input of a launch: one row and the weights of its norm, or the quantised rows of a group in the workspace.
+// The input of a launch: one row and the weights of its norm, or the rounded rows of a group in the workspace.
 struct StreamInput {
   const float *input, *norm;
   bool normalise;
@@ -424,14 +555,13 @@ AKUNU_DEVICE void copy_rows(const StreamMemory<kQuads>& memory, const StreamWalk
     wait_for_phase(memory.inputs_empty, parity ^ 1);
     parity ^= 1;
     if (lane != 0) return;
-    const uint unit = begin * (kStreamWindow / 32), n_units = (end - begin) * (kStreamWindow / 32);
-    const uint code_bytes = n_units * Rows::kUnitBytes;
-    const uint term_bytes = n_units * Rows::kRows * uint(sizeof(UnitTerms));
+    const uint half_bytes = (end - begin) * kWindowUnits * Rows::kAllBytes;
+    const uint sum_bytes = (end - begin) * Rows::kAllBytes;
     stores_before_copies();
-    arrive_expecting(memory.inputs_full, code_bytes + term_bytes);
-    copy_bytes(memory.inputs.codes, from.codes + unit * Rows::kUnitBytes, code_bytes,
-               memory.inputs_full);
-    copy_bytes(memory.inputs.terms, from.terms + unit * Rows::kRows, term_bytes,
+    arrive_expecting(memory.inputs_full, half_bytes + sum_bytes);
+    copy_bytes(memory.inputs.halves, from.halves + begin * kWindowUnits * Rows::kAllBytes,
+               half_bytes, memory.inputs_full);
+    copy_bytes(memory.inputs.sums, from.sums + begin * Rows::kAllBytes, sum_bytes,
                memory.inputs_full);
   };
   const auto nothing = [](auto...) {};
@@ -440,13 +570,14 @@ AKUNU_DEVICE void copy_rows(const StreamMemory<kQuads>& memory, const StreamWalk
 
 // The other warps multiply. Of each of a tile's kOutputs outputs and each input row, addend(tile, output, row) is what its sum
 // meets in memory: of a thread's first output of a batch it is read before the batch is multiplied. finish(tile, output, row,
-// addend, sum_at, squares) ends it, with sum_at(r) the product of weight row r.
+// addend, sum_at, squares) ends it, with sum_at(r) the product of weight row r. `scales` and `squares` are those of the rows.
 template <class F, uint kQuads, uint kOutputs, class RowAt, class Addend, class Finish>
 AKUNU_DEVICE void multiply_tiles(const StreamMemory<kQuads>& memory, const StreamWalk& walk,
-                                 const float* squares, uint n_rows, uint thread_index,
-                                 const RowAt& row_at, const Addend& addend, const Finish& finish) {
+                                 const float* scales, const float* squares, uint n_rows,
+                                 uint thread_index, const RowAt& row_at, const Addend& addend,
+                                 const Finish& finish) {
   using Memory = StreamMemory<kQuads>;
-  constexpr uint kRows = RoundedRows<kQuads>::kRows, kMany = TileSums<kQuads>::kMany;
+  constexpr uint kRows = RoundedRows<kQuads>::kRows;
   const uint warp = thread_index / 32, lane = thread_index % 32, g = lane / 4, t = lane % 4;
   const StreamPlan plan = walk.plan;
   const uint row_bytes = stage_row_bytes<F>(plan.chunk), stage_bytes = kStreamTileRows * row_bytes;
@@ -474,7 +605,10 @@ AKUNU_DEVICE void multiply_tiles(const StreamMemory<kQuads>& memory, const Strea
   const auto waiting_of = [&](uint slot) {
     return memory.waiting + slot * Memory::kWaitingFloats + thread_index;
   };
+  uint own_class = 0;
   const auto begin_tile = [&](uint tile, uint slot, uint window) {
+    // Each tile's windows begin with another warp, so that all have work where a row has few.
+    own_class = (warp - tile * walk.n_windows) % kStreamWarps;
     if (F::kWindowBytes % 16 != 0)
       for (uint r = 0; r < 2; ++r) of_tile[r] = row_at(tile, g + 8 * r);
     float* const all = &sums.of[0][0][0];
@@ -491,12 +625,9 @@ AKUNU_DEVICE void multiply_tiles(const StreamMemory<kQuads>& memory, const Strea
       if (F::kWindowBytes % 16 != 0)
         rows[r] += bytes_before<F>(of_tile[r] + window * F::kWindowBytes);
     }
-    const uint before = window * kStepsOfWindow, n_steps = n_windows * kStepsOfWindow;
-    const uint before_in_pass = (window - pass) * kStepsOfWindow;
-#pragma unroll 2
-    for (uint step = (warp - before) % kStreamWarps; step < n_steps; step += kStreamWarps)
-      multiply_step<F, kQuads>(rows, step, memory.inputs, kStepUnits * (before_in_pass + step),
-                               lane, sums);
+#pragma unroll(kQuads == 0 && F::kSecond == Second::is_16_fold ? 2 : 1)
+    for (uint i = (own_class - window) % kStreamWarps; i < n_windows; i += kStreamWarps)
+      multiply_window<F, kQuads>(rows, i, memory.inputs, window - pass + i, lane, sums);
     simdgroup_barrier(mem_flags::mem_none);
     if (lane == 0) arrive(memory.empty + ring.stage);
     ring.advance();
@@ -509,14 +640,17 @@ AKUNU_DEVICE void multiply_tiles(const StreamMemory<kQuads>& memory, const Strea
         waiting_of(slot)[i * kStreamThreads] = all[i];
       return;
     }
-    float* const own = memory.slots + slot * Memory::kSlotFloats + warp * kStreamTileRows * kRows;
+    float* const own =
+        memory.slots + slot * Memory::kSlotFloats + own_class * kStreamTileRows * kRows;
 #pragma unroll
     for (uint r = 0; r < 2; ++r)
 #pragma unroll
-      for (uint q = 0; q < kMany; ++q) {
-        const float total = sums.total(r, q);
-        if (kQuads != 0 || t == 0) own[(g + 8 * r) * kRows + (kQuads == 0 ? 0 : 4 * q + t)] = total;
-      }
+      for (uint e = 0; e < TileSums<kQuads>::kEights; ++e)
+#pragma unroll
+        for (uint c = 0; c < TileSums<kQuads>::kColumns; ++c) {
+          const uint row = kQuads == 0 ? 0 : 8 * e + 2 * t + c;
+          if (kQuads == 0 ? t == 3 : row < kRows) own[(g + 8 * r) * kRows + row] = sums.of[r][e][c];
+        }
   };
   const auto end_pass = [&] {
     if (kQuads == 0 || plan.pass == 0) return;
@@ -533,7 +667,7 @@ AKUNU_DEVICE void multiply_tiles(const StreamMemory<kQuads>& memory, const Strea
 #pragma unroll
         for (uint w = 0; w < kStreamWarps; ++w)
           sum += of_slot[(w * kStreamTileRows + r) * kRows + of_row];
-        return sum;
+        return sum * kOfCodes * scales[of_row];
       };
       const float meets = i == thread_index ? first_addend : addend(begin + slot, output, row);
       finish(begin + slot, output, row, meets, sum_at, squares + row * kStreamWarps);
@@ -570,15 +704,25 @@ AKUNU_DEVICE void stream_tiles(uchar* shared, StreamPlan plan, StreamInput from,
   if (kQuads != 0) inputs_ready();
   const Rows in_workspace = Rows::at(from.group, k / 32);
   if (warp > kStreamWarps) return copy_rows<kQuads>(memory, walk, in_workspace, lane);
-  const float* squares = reinterpret_cast<const float*>(in_workspace.terms + k / 32 * Rows::kRows);
-  if (kQuads == 0) {
-    const float of_warp =
-        simd_sum(round_units(from.input, from.norm, from.normalise, k, memory.inputs, 0, warp, lane,
-                             [] { inputs_ready(); }));
-    if (lane == 0) memory.squares[warp] = of_warp;
-    simdgroup_barrier(mem_flags::mem_none);
-    squares = memory.squares;
+  if (kQuads != 0) {
+    const auto numbers = RowNumbers<kQuads>::of(in_workspace, k);
+    return multiply_tiles<F, kQuads, kOutputs>(memory, walk, numbers.scales, numbers.squares,
+                                               from.n_rows, thread_index, row_at, addend, finish);
   }
-  multiply_tiles<F, kQuads, kOutputs>(memory, walk, squares, from.n_rows, thread_index, row_at,
-                                      addend, finish);
+  float squares;
+  const float scale = round_row_to_halves(
+      from.input, from.norm, from.normalise, k, memory.inputs, 0, thread_index,
+      [] { inputs_ready(); },
+      [&](uint most) { return most_of_warps(most, memory.most, thread_index); }, squares);
+  // A warp has rounded every eighth window: those that it multiplies, unless other tiles begin with other warps.
+  if (walk.n_windows % kStreamWarps == 0)
+    simdgroup_barrier(mem_flags::mem_none);
+  else
+    meet_at(kMultiplyBarrier, kStreamThreads);
+  // (These are read behind another barrier.)
+  if (from.normalise) squares = simd_sum(squares);
+  if (lane == 0) memory.squares[warp] = squares;
+  if (thread_index == 0) *memory.scale = scale;
+  multiply_tiles<F, kQuads, kOutputs>(memory, walk, memory.scale, memory.squares, 1, thread_index,
+                                      row_at, addend, finish);
 }

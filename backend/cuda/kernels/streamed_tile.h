@@ -1,91 +1,103 @@
-// Matmuls of more than 16 input rows, with the bits that streamed_rows.h gives one row: the same rounded inputs, the same
-// exact products of int8 numbers, added up in the same order. For NVIDIA's GPUs with bulk copies.
+// Matmuls of more than 16 input rows, with the bits that streamed_rows.h gives one row: the same halves, the same products of
+// tensor cores, added up in the same order. For NVIDIA's GPUs with bulk copies. On Hopper products are wgmma, whose sums
+// are those of mma.m16n8k16 bit for bit.
 //
-// 1. Limits. A product of 32 numbers takes four to five instructions a lane for each output, and reads the inputs from L2
-//    once for each tile of weight rows. So a tile has 64 weight rows and 32 or 64 input rows, and a warp 32 by 16 of its
-//    outputs.
-// 2. An output is 32 sums: of each of the kStreamWarps warps that streamed_rows.h has, and of each of the four units of a
-//    step. Here a lane has the four units' sums of one such warp at a time: the block goes through k four times, each time over
-//    every fourth window, whose two steps belong to two of those warps. Half of the block's warps takes the first step of a
-//    window, the other half the second one; both add what they found to the tile's sums in shared memory, in turns.
-// 3. Four warps copy: inputs in bulk (round_rows leaves those of a window side by side), weights in pieces of 16 bytes, since
+// 1. Limits. L2: each tile of weight rows reads all inputs from there, two bytes for each number. And instructions: unpacking, and an fma for
+//    each output and 32 of k. So a tile has 256 weight rows (128 of formats that are larger) and 32 or 64 input rows; a warp has 16 of its
+//    weight rows.
+// 2. An output is the sum of eight classes (streamed_rows.h). The block goes through k once for each, over every eighth window. A
+//    lane has the sums of one class; those of the classes before wait in shared memory.
+// 3. Where tiles are too few for the GPU, the classes of one are divided among several blocks. Each leaves its classes' sums in the
+//    workspace; the block that comes last adds them up, in order.
+// 4. Four warps copy: inputs in bulk (round_rows leaves those of a window side by side), weights in pieces of 16 bytes, since
 //    a window of a weight row is too short for a bulk copy. The first weights are on their way before the input is there.
 
-constexpr uint kTileRows = 64, kTileWarpRows = 32, kTileWarpInputs = 16, kTileQuads = 4;
-// How often a block goes through k: windows that lie so far apart have steps of the same warps.
-constexpr uint kTilePasses = kStreamWarps / kStepsOfWindow;
-constexpr uint kTileUnits = kStreamWindow / 32;
-constexpr uint kTileSharedBytes = 231424, kTileBarrierBytes = 256;
+template <class F>
+constexpr uint kTileRows = F::kWindowBytes <= 160 ? 256 : 128;
+constexpr uint kTileWarpRows = 16;
+constexpr uint kTileSharedBytes = 231424, kTileBarrierBytes = 256, kTileAlignment = 1024;
 constexpr uint kCopyThreads = 128;
-// Registers of a thread that copies, and of one that multiplies: by the latter, two blocks or one share a multiprocessor.
+// Registers of a thread that copies, and of one that multiplies.
 constexpr uint kCopyRegisters = 32;
+// Windows that are fetched to L2 before they are copied. (Of small tiles that costs more than it gives.)
 template <uint kQuads>
-constexpr uint kMultiplyRegisters = kQuads > 8 ? 112 : 104;
+constexpr uint kFetchedAhead = kQuads > 8 ? 3 : 0;
+template <class F>
+constexpr uint kMultiplyRegisters = kTileRows<F> == 256 ? 112 : 232;
 
 // A window of a tile's inputs and weights.
 template <class F, uint kQuads>
 struct TileStage {
   using Rows = RoundedRows<kQuads>;
-  static constexpr uint kCodeBytes = kTileUnits * Rows::kUnitBytes;
-  static constexpr uint kTermBytes = kTileUnits * Rows::kRows * uint(sizeof(UnitTerms));
+  static constexpr uint kHalfBytes = kWindowUnits * Rows::kAllBytes;
+  static constexpr uint kInputBytes = kHalfBytes + Rows::kAllBytes;
   static constexpr uint kSlack = F::kWindowBytes % 16 == 0 ? 0 : 14;
   static constexpr uint kPieces = (F::kWindowBytes + kSlack + 15) / 16;
   static constexpr uint kRowBytes = 16 * (kPieces | 1u);
-  static constexpr uint kBytes = kCodeBytes + kTermBytes + kTileRows * kRowBytes;
-};
-
-// Of a tile's sums in shared memory: those of a weight row are neighbours.
-template <uint kQuads>
-struct TileSumsShape {
-  static constexpr uint kStride = RoundedRows<kQuads>::kRows + 4;
-  static constexpr uint kBytes = kTileRows * kStride * uint(sizeof(float));
-  // Warps that multiply. Each computes one step of a window for 32 weight rows by 16 input rows.
-  static constexpr uint kTiles =
-      kTileRows / kTileWarpRows * RoundedRows<kQuads>::kRows / kTileWarpInputs;
-  static constexpr uint kWarps = kStepsOfWindow * kTiles;
+  // (Inputs lie at multiples of 512 bytes, which wgmma's swizzle wants.)
+  static constexpr uint kBytes = kInputBytes + kTileRows<F> * kRowBytes;
+  static_assert(kInputBytes % 512 == 0 && kBytes % 512 == 0);
 };
 
 template <class F, uint kQuads>
 struct TileMemory {
   using Stage = TileStage<F, kQuads>;
-  using Sums = TileSumsShape<kQuads>;
-  static constexpr uint kFit =
-      (kTileSharedBytes - kTileBarrierBytes - Sums::kBytes) / Stage::kBytes;
+  static constexpr uint kRows = RoundedRows<kQuads>::kRows;
+  static constexpr uint kWarps = kTileRows<F> / kTileWarpRows, kThreads = 32 * kWarps;
+  static constexpr uint kTotalBytes = kTileRows<F> * kRows * sizeof(float);
+  static constexpr uint kBefore = kTileBarrierBytes + kTotalBytes + kTileAlignment;
+  static constexpr uint kFit = (kTileSharedBytes - kBefore) / Stage::kBytes;
   static constexpr uint kStages = kFit > 4 ? 4 : kFit;
-  static_assert(kStages >= 3, "copies run ahead");
-  static constexpr uint kBytes = kTileBarrierBytes + Sums::kBytes + kStages * Stage::kBytes;
-  // Of each stage; of each warp's outputs, that those of a step have been added.
-  static_assert((2 * kStages + kStepsOfWindow * Sums::kTiles) * sizeof(ulong) <= kTileBarrierBytes);
-  ulong *full, *empty, *added;
-  float* sums;
+  static_assert(kStages >= 2, "copies run ahead");
+  static constexpr uint kBytes = kBefore + kStages * Stage::kBytes;
+  // In the end the tile's sums lie where the stages were: those of a weight row side by side.
+  static constexpr uint kSumStride = kRows + 1;
+  static_assert(kTileRows<F> * kSumStride * sizeof(float) <= kStages * Stage::kBytes);
+  static_assert((2 * kStages + 1) * sizeof(ulong) <= kTileBarrierBytes);
+  ulong *full, *empty;  // of each stage
+  uint* is_last;
+  float4* totals;  // [of a lane's, four][thread]
   uchar* stages;
+  float* sums;
   AKUNU_DEVICE static TileMemory at(uchar* memory) {
     TileMemory own;
     own.full = reinterpret_cast<ulong*>(memory);
     own.empty = own.full + kStages;
-    own.added = own.empty + kStages;
-    own.sums = reinterpret_cast<float*>(memory + kTileBarrierBytes);
-    own.stages = memory + kTileBarrierBytes + Sums::kBytes;
+    own.is_last = reinterpret_cast<uint*>(own.empty + kStages);
+    own.totals = reinterpret_cast<float4*>(memory + kTileBarrierBytes);
+    own.stages = memory + kTileBarrierBytes + kTotalBytes;
+    own.stages += kTileAlignment - shared_address(own.stages) % kTileAlignment;
+    own.sums = reinterpret_cast<float*>(own.stages);
     return own;
   }
-  AKUNU_DEVICE uchar* codes(uint stage) const { return stages + stage * Stage::kBytes; }
-  AKUNU_DEVICE UnitTerms* terms(uint stage) const {
-    return reinterpret_cast<UnitTerms*>(codes(stage) + Stage::kCodeBytes);
-  }
-  AKUNU_DEVICE uchar* weights(uint stage) const {
-    return codes(stage) + Stage::kCodeBytes + Stage::kTermBytes;
-  }
+  AKUNU_DEVICE uchar* halves(uint stage) const { return stages + stage * Stage::kBytes; }
+  AKUNU_DEVICE uchar* weights(uint stage) const { return halves(stage) + Stage::kInputBytes; }
 };
 
-// The windows of k in the order in which a block takes them: every fourth one, four times.
+// Which classes of a tile a block has, and where the blocks of the tile leave the sums of each class: [class][weight row][row].
+// `place`: where they meet.
+struct TilePart {
+  uint part, n_parts, place;
+  float* sums;
+  AKUNU_DEVICE uint first_class() const { return kStreamWarps * part / n_parts; }
+  AKUNU_DEVICE uint last_class() const { return kStreamWarps * (part + 1) / n_parts; }
+};
+
+// The windows of k in the order in which a block takes them: those of a class, then those of the next one.
 struct WindowWalk {
-  uint n_windows, pass = 0, window = 0;
-  AKUNU_DEVICE bool is_over() const { return pass == kTilePasses; }
+  uint n_windows, end, own_class, window = 0;
+  AKUNU_DEVICE static WindowWalk of(TilePart part, uint n_windows) {
+    WindowWalk walk{n_windows, part.last_class(), part.first_class()};
+    walk.window = walk.own_class;
+    walk.settle();
+    return walk;
+  }
+  AKUNU_DEVICE bool is_over() const { return own_class >= end; }
   AKUNU_DEVICE void settle() {
-    while (!is_over() && window >= n_windows) window = ++pass;
+    while (!is_over() && window >= n_windows) window = ++own_class;
   }
   AKUNU_DEVICE void next() {
-    window += kTilePasses;
+    window += kStreamWarps;
     settle();
   }
 };
@@ -93,35 +105,34 @@ struct WindowWalk {
 // Run by the kCopyThreads threads that copy, of which this is number `index`. row_at(r) points to weight row r of the tile.
 template <class F, uint kQuads, class RowAt>
 AKUNU_DEVICE void copy_tile_windows(const TileMemory<F, kQuads>& memory, RoundedRows<kQuads> from,
-                                    uint n_windows, uint index, const RowAt& row_at) {
+                                    TilePart part, uint n_windows, uint index,
+                                    const RowAt& row_at) {
   using Memory = TileMemory<F, kQuads>;
   using Stage = typename Memory::Stage;
-  // Two neighbours copy a row's window, every second piece each.
-  static_assert(kCopyThreads == 2 * kTileRows);
-  const uint r = index / 2, first = 16 * (index % 2);
-  const uchar* const row = row_at(r);
+  static_assert(kTileRows<F> * Stage::kPieces % kCopyThreads == 0);
   const auto copy_tile_weights = [&](uint stage, uint window) {
-    const uchar* const at = row + window * F::kWindowBytes;
-    const uint before = bytes_before<F>(at), end = before + F::kWindowBytes;
-    const uchar* const from_piece = at - before + first;
-    uchar* const to = memory.weights(stage) + r * Stage::kRowBytes + first;
-#pragma unroll
-    for (uint part = 0; part < 16 * Stage::kPieces; part += 32)
-      if (part + 32 <= F::kWindowBytes || first + part < end)
-        copy_16_bytes(to + part, from_piece + part, true);
+    uchar* const to = memory.weights(stage);
+#pragma unroll 3
+    for (uint i = index; i < kTileRows<F> * Stage::kPieces; i += kCopyThreads) {
+      const uint r = i / Stage::kPieces, piece = 16 * (i % Stage::kPieces);
+      const uchar* const at = row_at(r) + window * F::kWindowBytes;
+      const uint before = bytes_before<F>(at);
+      if (F::kWindowBytes % 16 == 0 || piece < before + F::kWindowBytes)
+        copy_16_bytes(to + r * Stage::kRowBytes + piece, at - before + piece, true);
+    }
     end_copies();
   };
   const auto copy_tile_inputs = [&](uint stage, uint window) {
     if (index != 0) return;
     ulong* const full = memory.full + stage;
-    arrive_expecting(full, Stage::kCodeBytes + Stage::kTermBytes);
-    const uint unit = kTileUnits * window;
-    copy_bytes(memory.codes(stage), from.codes + unit * RoundedRows<kQuads>::kUnitBytes,
-               Stage::kCodeBytes, full);
-    copy_bytes(memory.terms(stage), from.terms + unit * RoundedRows<kQuads>::kRows,
-               Stage::kTermBytes, full);
+    arrive_expecting(full, Stage::kInputBytes);
+    using Rows = RoundedRows<kQuads>;
+    copy_bytes(memory.halves(stage), from.halves + window * kWindowUnits * Rows::kAllBytes,
+               Stage::kHalfBytes, full);
+    copy_bytes(memory.halves(stage) + Stage::kHalfBytes, from.sums + window * Rows::kAllBytes,
+               Rows::kAllBytes, full);
   };
-  WindowWalk ahead{n_windows};
+  WindowWalk ahead = WindowWalk::of(part, n_windows);
   for (uint stage = 0; stage < Memory::kStages; ++stage) {
     if (ahead.is_over()) {
       end_copies();
@@ -130,182 +141,264 @@ AKUNU_DEVICE void copy_tile_windows(const TileMemory<F, kQuads>& memory, Rounded
     copy_tile_weights(stage, ahead.window);
     ahead.next();
   }
+  // What is copied after that comes to the L2 cache first: there are too few stages for the way from memory.
+  WindowWalk further = ahead;
+  const auto fetch_further = [&] {
+    if (further.is_over()) return;
+    for (uint r = index; r < kTileRows<F>; r += kCopyThreads) {
+      const uchar* const at = row_at(r) + further.window * F::kWindowBytes;
+      fetch_line_to_cache(at);
+      fetch_line_to_cache(at + 128 < at + F::kWindowBytes - 1 ? at + 128 : at);
+      if (F::kWindowBytes > 256) fetch_line_to_cache(at + F::kWindowBytes - 1);
+    }
+    further.next();
+  };
+  for (int i = 0; i < int(kFetchedAhead<kQuads>); ++i) fetch_further();
   inputs_ready();
   stores_before_copies();
-  WindowWalk walk{n_windows};
+  WindowWalk walk = WindowWalk::of(part, n_windows);
   for (uint stage = 0; stage < Memory::kStages && !walk.is_over(); ++stage, walk.next())
     copy_tile_inputs(stage, walk.window);
   // A stage is filled again once the one behind it has been announced, which nobody has to wait for then.
   RingPlace ring{Memory::kStages}, behind{Memory::kStages};
+  bool is_first = true;
   wait_for_copies<Memory::kStages - 1>();
-  for (WindowWalk now{n_windows}; !now.is_over();) {
+  for (WindowWalk now = WindowWalk::of(part, n_windows); !now.is_over(); now.next()) {
     stores_before_products();
     arrive(memory.full + ring.stage);
     ring.advance();
-    const bool is_first = now.pass == 0 && now.window == 0;
-    now.next();
     if (!is_first) {
       if (!ahead.is_over()) {
         wait_for_phase(memory.empty + behind.stage, behind.parity);
         copy_tile_weights(behind.stage, ahead.window);
         copy_tile_inputs(behind.stage, ahead.window);
         ahead.next();
+        if (kFetchedAhead<kQuads> > 0) fetch_further();
       } else {
         end_copies();
       }
       behind.advance();
     }
+    is_first = false;
     wait_for_copies<Memory::kStages - 2>();
   }
 }
 
-// Whole numbers of which each sum of a product is below 2^22: 1.5 * 2^23 and the sum, as bits of a float, are a float. A scale
-// of 11 bits times that constant is exact, so that one fma gives the sum times the scale, rounded once.
-template <class F>
-constexpr bool kHasSmallSums = F::kScales == 1 && F::kOffset == 8;
-constexpr int kFloatBits = 0x4b400000;
-constexpr float kFloatZero = 12582912.0f;
+// A lane's sums of a class: 4 e + i is of weight row g (i = 0 and 1) or g + 8 of the warp's, and of input row 8 e + 2 t + i % 2.
+template <uint kQuads>
+struct LaneSums {
+  static constexpr uint kCount = 2 * kQuads;
+  float of[kCount];
+};
 
-// Multiplies a warp's step of a window: `rows` are the lane's weight rows g, g + 8, g + 16 and g + 24 of the warp's.
-template <class F, uint kQuads>
-AKUNU_DEVICE void multiply_tile_step(const uchar* const (&rows)[4], uint step, const uchar* codes,
-                                     const UnitTerms* terms, uint lane,
-                                     float (&sums)[4][kTileQuads][kStepUnits]) {
-  using Rows = RoundedRows<kQuads>;
-  const uint g = lane / 4, t = lane % 4;
-  StepCodes own[4];
+// Two products with all columns, the second one added to the first where they are those of one sum: `inputs` is a unit's or the
+// sums'. They are there after `wait_for_columns`.
+template <bool kOnWarpgroups, uint kQuads>
+AKUNU_DEVICE void begin_columns(LaneSums<kQuads>& products, UnitCodes& codes, const uchar* inputs,
+                                uint first, uint last, uint lane) {
+  if constexpr (kOnWarpgroups) {
+    const ulong at = middle_inputs_at(inputs);
+    begin_products();
+    for (uint half = first; half <= last; ++half)
+      add_product(products.of, codes.of[half], further(at, 32 * half), half - first);
+    end_products();
+  } else {
 #pragma unroll
-  for (uint r = 0; r < 4; ++r) own[r] = F::codes(rows[r], step, t);
+    for (uint e = 0; e < kQuads / 2; ++e) {
+      const uint row = 8 * e + lane % 8;
+      uint own[4];
+      load_matrices(
+          own, RoundedRows<kQuads>::word(const_cast<uchar*>(inputs) + kInputBytes * row,
+                                         4 * (lane / 8), RoundedRows<kQuads>::swizzle(0, row)));
+      float four[4] = {};
+      for (uint half = first; half <= last; ++half)
+        multiply_float16(four, codes.of[half], own[2 * half], own[2 * half + 1]);
 #pragma unroll
-  for (uint u = 0; u < kStepUnits; ++u) {
-    const UnitScales<F> scales[4] = {F::scales(rows[0], step, u), F::scales(rows[1], step, u),
-                                     F::scales(rows[2], step, u), F::scales(rows[3], step, u)};
-    const uint unit = kStepUnits * step + u;
-    float less[4];
-#pragma unroll
-    for (uint r = 0; r < 4; ++r) less[r] = -(kFloatZero * scales[r].scales[0]);
-#pragma unroll
-    for (uint q = 0; q < kTileQuads; ++q) {
-      const uint2 b = *reinterpret_cast<const uint2*>(codes + unit * Rows::kUnitBytes +
-                                                      32 * (8 * q + g) + 8 * t);
-      const UnitTerms of_input = terms[unit * Rows::kRows + 4 * q + t];
-      const int less_input = kFloatBits - int(F::kOffset) * of_input.sum;
-#pragma unroll
-      for (uint half = 0; half < 2; ++half) {
-        int products[F::kScales][4] = {};
-        multiply_unit<F>(products, own[2 * half].of[u], own[2 * half + 1].of[u], b.x, b.y);
-#pragma unroll
-        for (uint i = 0; i < 2; ++i) {
-          const uint r = 2 * half + i;
-          float& sum = sums[r][q][u];
-          if constexpr (kHasSmallSums<F>) {
-            const int bits = products[0][2 * i] * 256 + (products[0][2 * i + 1] + less_input);
-            const float found = fma(as_type<float>(uint(bits)), scales[r].scales[0], less[r]);
-            sum = fma(found, of_input.scale, sum);
-          } else {
-            add_products<F>(products, i, scales[r], of_input, sum);
-          }
-        }
-      }
+      for (uint i = 0; i < 4; ++i) products.of[4 * e + i] = four[i];
     }
   }
 }
+template <bool kOnWarpgroups, uint kQuads>
+AKUNU_DEVICE void wait_for_columns(LaneSums<kQuads>& products) {
+  if constexpr (kOnWarpgroups) wait_for_products(products.of);
+}
 
-// Warps that multiply.
-template <class F, uint kQuads, class RowAt>
-AKUNU_DEVICE void multiply_tile_windows(const TileMemory<F, kQuads>& memory, uint n_windows,
-                                        uint warp, uint lane, const RowAt& row_at) {
+// Multiplies a window: `rows` are the lane's weight rows, `inputs` the window's units and, behind them, their sums.
+template <class F, uint kQuads, bool kOnWarpgroups>
+AKUNU_DEVICE void multiply_tile_window(const uchar* const (&rows)[2], const uchar* inputs,
+                                       uint lane, LaneSums<kQuads>& sums) {
+  using Rows = RoundedRows<kQuads>;
+  const uint t = lane % 4;
+  const auto add = [&](const LaneSums<kQuads>& products, float first, float second) {
+#pragma unroll
+    for (uint i = 0; i < LaneSums<kQuads>::kCount; ++i)
+      sums.of[i] = fma(products.of[i], i % 4 < 2 ? first : second, sums.of[i]);
+  };
+  const auto codes_of = [&](uint unit) {
+    return unit_codes<F>(rows[0], rows[1], unit / kStepUnits, unit % kStepUnits, t);
+  };
+  LaneSums<kQuads> products;
+  UnitCodes codes = codes_of(0);
+#pragma unroll
+  for (uint unit = 0; unit < kWindowUnits; ++unit) {
+    const uint step = unit / kStepUnits, u = unit % kStepUnits;
+    const uchar* const at = inputs + unit * Rows::kAllBytes;
+    UnitCodes next;
+    UnitScales<F> first, second;
+#pragma unroll
+    for (uint s = 0; s < F::kScales; ++s) {
+      begin_columns<kOnWarpgroups>(products, codes, at, s, F::kScales == 1 ? 1 : s, lane);
+      if (s == 0) {
+        first = F::scales(rows[0], step, u);
+        second = F::scales(rows[1], step, u);
+        if (unit + 1 < kWindowUnits)
+          next = codes_of(unit + 1);
+        else
+          next = term_codes<F>(rows[0], rows[1], 0, t);
+      }
+      wait_for_columns<kOnWarpgroups>(products);
+      add(products, first.scales[s], second.scales[s]);
+    }
+    codes = next;
+  }
+  begin_columns<kOnWarpgroups>(products, codes, inputs + kWindowUnits * Rows::kAllBytes, 0, 1,
+                               lane);
+  const float first = F::term_scale(rows[0], 0), second = F::term_scale(rows[1], 0);
+  wait_for_columns<kOnWarpgroups>(products);
+  add(products, first, second);
+}
+
+// Warps that multiply. Leave the sums of the block's classes in shared memory or, where a tile has several blocks, those of
+// each in the workspace.
+template <class F, uint kQuads, bool kOnWarpgroups, class RowAt>
+AKUNU_DEVICE void multiply_tile_windows(const TileMemory<F, kQuads>& memory, TilePart part,
+                                        uint n_windows, uint thread_index, const RowAt& row_at) {
   using Memory = TileMemory<F, kQuads>;
   using Stage = typename Memory::Stage;
-  using Sums = typename Memory::Sums;
-  constexpr uint kWarpsOfInputs = Sums::kTiles / (kTileRows / kTileWarpRows);
-  const uint g = lane / 4, t = lane % 4;
-  const uint step = warp / Sums::kTiles, tile = warp % Sums::kTiles;
-  const uint first_row = tile / kWarpsOfInputs * kTileWarpRows;
-  const uint first_input = tile % kWarpsOfInputs * kTileWarpInputs;
-  ulong* const own_turn = memory.added + step * Sums::kTiles + tile;
-  ulong* const other_turn = memory.added + (1 - step) * Sums::kTiles + tile;
-  const uchar* of_rows[4];  // where they lie on the GPU
+  using Sums = LaneSums<kQuads>;
+  const uint lane = thread_index % 32, g = lane / 4, t = lane % 4;
+  const uint first_row = thread_index / 32 * kTileWarpRows + g;
+  const uchar* of_rows[2];  // where they lie on the GPU
 #pragma unroll
-  for (uint r = 0; r < 4; ++r)
-    of_rows[r] = F::kWindowBytes % 16 == 0 ? nullptr : row_at(first_row + 8 * r + g);
+  for (uint r = 0; r < 2; ++r)
+    of_rows[r] = F::kWindowBytes % 16 == 0 ? nullptr : row_at(first_row + 8 * r);
   RingPlace ring{Memory::kStages};
-  for (uint pass = 0; pass < kTilePasses; ++pass) {
-    float sums[4][kTileQuads][kStepUnits];
+  for (uint own = part.first_class(); own < part.last_class(); ++own) {
+    Sums sums;
 #pragma unroll
-    for (uint r = 0; r < 4; ++r)
-#pragma unroll
-      for (uint q = 0; q < kTileQuads; ++q)
-#pragma unroll
-        for (uint u = 0; u < kStepUnits; ++u) sums[r][q][u] = 0.0f;
-    for (uint window = pass; window < n_windows; window += kTilePasses) {
+    for (uint i = 0; i < Sums::kCount; ++i) sums.of[i] = 0.0f;
+    for (uint window = own; window < n_windows; window += kStreamWarps) {
       wait_for_phase(memory.full + ring.stage, ring.parity);
-      const uchar* rows[4];
+      const uchar* rows[2];
 #pragma unroll
-      for (uint r = 0; r < 4; ++r) {
-        rows[r] = memory.weights(ring.stage) + (first_row + 8 * r + g) * Stage::kRowBytes;
+      for (uint r = 0; r < 2; ++r) {
+        rows[r] = memory.weights(ring.stage) + (first_row + 8 * r) * Stage::kRowBytes;
         if (F::kWindowBytes % 16 != 0)
           rows[r] += bytes_before<F>(of_rows[r] + window * F::kWindowBytes);
       }
-      multiply_tile_step<F, kQuads>(rows, step, memory.codes(ring.stage) + 64 * first_input,
-                                    memory.terms(ring.stage) + first_input, lane, sums);
+      multiply_tile_window<F, kQuads, kOnWarpgroups>(rows, memory.halves(ring.stage), lane, sums);
       simdgroup_barrier(mem_flags::mem_none);
       if (lane == 0) arrive(memory.empty + ring.stage);
       ring.advance();
     }
-    // The two steps add in a fixed order: the sum of the first step, then that of the second.
-    if (step != 0 || pass != 0) wait_for_phase(other_turn, step == 0 ? (pass - 1) & 1u : pass & 1u);
+    if (part.n_parts > 1) {
 #pragma unroll
-    for (uint r = 0; r < 4; ++r)
+      for (uint i = 0; i < Sums::kCount; i += 2)
+        *reinterpret_cast<float2*>(part.sums +
+                                   (own * kTileRows<F> + first_row + i % 4 * 4) * Memory::kRows +
+                                   i / 4 * 8 + 2 * t) = float2(sums.of[i], sums.of[i + 1]);
+      continue;
+    }
 #pragma unroll
-      for (uint q = 0; q < kTileQuads; ++q) {
-        const float (&of)[kStepUnits] = sums[r][q];
-        float& sum = memory.sums[(first_row + 8 * r + g) * Sums::kStride + first_input + 4 * q + t];
-        const float total = (of[0] + of[1]) + (of[2] + of[3]);
-        sum = (step == 0 && pass == 0 ? 0.0f : sum) + total;
-      }
-    simdgroup_barrier(mem_flags::mem_none);
-    if (lane == 0) arrive(own_turn);
+    for (uint i = 0; i < Sums::kCount; i += 4) {
+      float4& waiting = memory.totals[i / 4 * Memory::kThreads + thread_index];
+      const float4 before = own == 0 ? float4(0.0f) : waiting;
+      waiting = before + float4(sums.of[i], sums.of[i + 1], sums.of[i + 2], sums.of[i + 3]);
+    }
+  }
+  if (part.n_parts > 1) return;
+  meet_at(kMultiplyBarrier, Memory::kThreads);  // nobody reads stages any more
+#pragma unroll
+  for (uint i = 0; i < Sums::kCount; i += 4) {
+    const float4 total = memory.totals[i / 4 * Memory::kThreads + thread_index];
+    float* const at = memory.sums + first_row * Memory::kSumStride + i / 4 * 8 + 2 * t;
+    at[0] = total.x;
+    at[1] = total.y;
+    at[8 * Memory::kSumStride] = total.z;
+    at[8 * Memory::kSumStride + 1] = total.w;
   }
 }
 
-// A block's tile. row_at(r) points to its weight row r, 0 to 63. addend(output, row) is what the sum of one of its kOutputs
-// outputs meets in memory; finish(output, row, addend, sum_at, squares) ends it, with sum_at(r) the product of weight row r.
-template <class F, uint kQuads, uint kOutputs, class RowAt, class Addend, class Finish>
-AKUNU_DEVICE void stream_tile(uchar* shared, StreamInput from, uint k, uint thread_index,
-                              const RowAt& row_at, const Addend& addend, const Finish& finish) {
+// The sums of all classes, of a tile whose blocks have left them in the workspace, in order.
+template <class F, uint kQuads>
+AKUNU_DEVICE void add_classes(const TileMemory<F, kQuads>& memory, TilePart part,
+                              uint thread_index) {
+  using Memory = TileMemory<F, kQuads>;
+  constexpr uint kFours = kTileRows<F> * Memory::kRows / 4;
+  for (uint i = thread_index; i < kFours; i += Memory::kThreads) {
+    float4 of[kStreamWarps];
+#pragma unroll
+    for (uint c = 0; c < kStreamWarps; ++c)
+      of[c] = reinterpret_cast<const float4*>(part.sums)[c * kFours + i];
+    float4 sum = float4(0.0f);
+#pragma unroll
+    for (uint c = 0; c < kStreamWarps; ++c) sum = sum + of[c];
+    float* const at =
+        memory.sums + 4 * i / Memory::kRows * Memory::kSumStride + 4 * i % Memory::kRows;
+    at[0] = sum.x;
+    at[1] = sum.y;
+    at[2] = sum.z;
+    at[3] = sum.w;
+  }
+}
+
+// A block's tile, or its part of one. row_at(r) points to its weight row r, 0 to kTileRows<F> - 1. addend(output, row) is what the sum of one of
+// its kOutputs outputs meets in memory; finish(output, row, addend, sum_at, squares) ends it, with sum_at(r) the product of
+// weight row r.
+template <class F, uint kQuads, uint kOutputs, bool kOnWarpgroups = kHasWarpgroups, class RowAt,
+          class Addend, class Finish>
+AKUNU_DEVICE void stream_tile(uchar* shared, StreamInput from, TilePart part, uint k,
+                              uint thread_index, const RowAt& row_at, const Addend& addend,
+                              const Finish& finish) {
   if constexpr (!kHasBulkCopies) {
     give_up();  // compiled for an older GPU
     return;
   }
   using Memory = TileMemory<F, kQuads>;
   using Rows = RoundedRows<kQuads>;
-  constexpr uint kWarps = Memory::Sums::kWarps, kThreads = 32 * kWarps;
-  const uint warp = thread_index / 32, lane = thread_index % 32, n_windows = k / kStreamWindow;
+  constexpr uint kThreads = Memory::kThreads;
+  const uint n_windows = k / kStreamWindow;
   const auto memory = Memory::at(shared);
-  if (thread_index == 0) {
+  if (thread_index == 0)
     for (uint stage = 0; stage < Memory::kStages; ++stage) {
       begin_barrier(memory.full + stage, kCopyThreads + 1);
-      begin_barrier(memory.empty + stage, kWarps);
+      begin_barrier(memory.empty + stage, Memory::kWarps);
     }
-    for (uint i = 0; i < kWarps; ++i) begin_barrier(memory.added + i, 1);
-  }
   barriers_ready();
   const Rows in_workspace = Rows::at(from.group, k / 32);
-  if (warp >= kWarps) {
+  if (thread_index >= kThreads) {
     if constexpr (kHasWarpgroups) leave_registers<kCopyRegisters>();
-    copy_tile_windows<F, kQuads>(memory, in_workspace, n_windows, thread_index - kThreads, row_at);
+    copy_tile_windows<F, kQuads>(memory, in_workspace, part, n_windows, thread_index - kThreads,
+                                 row_at);
     return;
   }
-  if constexpr (kHasWarpgroups) take_registers<kMultiplyRegisters<kQuads>>();
+  if constexpr (kHasWarpgroups) take_registers<kMultiplyRegisters<F>>();
   inputs_ready();
-  multiply_tile_windows<F, kQuads>(memory, n_windows, warp, lane, row_at);
+  multiply_tile_windows<F, kQuads, kOnWarpgroups>(memory, part, n_windows, thread_index, row_at);
+  if (part.n_parts > 1) {
+    if (!last_to_meet(part.place, part.n_parts, kMultiplyBarrier, kThreads, thread_index,
+                      memory.is_last))
+      return;
+    add_classes<F, kQuads>(memory, part, thread_index);
+  }
   meet_at(kMultiplyBarrier, kThreads);
-  const float* const squares =
-      reinterpret_cast<const float*>(in_workspace.terms + k / 32 * Rows::kRows);
+  const auto numbers = RowNumbers<kQuads>::of(in_workspace, k);
   for (uint i = thread_index; i < kOutputs * from.n_rows; i += kThreads) {
     const uint output = i % kOutputs, row = i / kOutputs;
-    const auto sum_at = [&](uint r) { return memory.sums[r * Memory::Sums::kStride + row]; };
-    finish(output, row, addend(output, row), sum_at, squares + row * kStreamWarps);
+    const float scale = numbers.scales[row];
+    const auto sum_at = [&](uint r) {
+      return memory.sums[r * Memory::kSumStride + row] * kOfCodes * scale;
+    };
+    finish(output, row, addend(output, row), sum_at, numbers.squares + row * kStreamWarps);
   }
 }

@@ -1,11 +1,24 @@
 // The kernels of streamed_tile.h: matmul, matmul_add, matmul_group, norm_matmul_group and norm_gated_matmul of more than 16
 // rows.
 //
-// Grid: x counts groups of 4 * kQuads input rows, y counts tiles of 64 weight rows. Blocks next to each other in x read
-// the same weights.
+// Grid: x counts groups of 4 * kQuads input rows, y counts tiles of kTileRows<F> weight rows, z the blocks of a tile. Blocks next to each
+// other in x read the same weights.
 #pragma once
 
 #include "cuda/kernels/streamed_matmul.h"
+
+// The sums of a tile's parts lie in the workspace behind the rounded rows of all groups.
+template <class F, uint kQuads>
+inline TilePart tile_part(device uchar* workspace, uint k, uint3 group, uint3 groups) {
+  TilePart part;
+  part.part = group.z;
+  part.n_parts = groups.z;
+  part.place = group.y * groups.x + group.x;
+  part.sums =
+      reinterpret_cast<device float*>(workspace + groups.x * rounded_group_bytes<kQuads>(k)) +
+      ulong(part.place) * kStreamWarps * kTileRows<F> * 4 * kQuads;
+  return part;
+}
 
 template <class F, uint kQuads>
 [[kernel]] void streamed_tile_matmul(
@@ -13,8 +26,8 @@ template <class F, uint kQuads>
     device float* out [[buffer(2)]], constant PassRange& pass [[buffer(23)]],
     device uchar* workspace [[buffer(24)]], constant MatmulParams& params [[buffer(25)]],
     threadgroup uchar* memory [[threadgroup(0)]], uint3 group [[threadgroup_position_in_grid]],
-    uint thread_index [[thread_index_in_threadgroup]]) {
-  const uint k = params.k, n = params.n, first = kTileRows * group.y;
+    uint3 groups [[threadgroups_per_grid]], uint thread_index [[thread_index_in_threadgroup]]) {
+  const uint k = params.k, n = params.n, first = kTileRows<F> * group.y;
   const ulong row_bytes = ulong(k / kStreamWindow) * F::kWindowBytes;
   const auto row_at = [&](uint r) { return weight + min(first + r, n - 1) * row_bytes; };
   const auto place_of = [&](uint output, uint row) {
@@ -28,9 +41,9 @@ template <class F, uint kQuads>
     const float sum = sum_at(output);
     *place_of(output, row) = kAccumulate ? meets + sum : sum;
   };
-  stream_tile<F, kQuads, kTileRows>(
-      memory, stream_input<kQuads>(input, input, false, workspace, pass, group.x, k), k,
-      thread_index, row_at, addend, finish);
+  stream_tile<F, kQuads, kTileRows<F>>(
+      memory, stream_input<kQuads>(input, input, false, workspace, pass, group.x, k),
+      tile_part<F, kQuads>(workspace, k, group, groups), k, thread_index, row_at, addend, finish);
 }
 
 template <class F, uint kQuads>
@@ -47,18 +60,18 @@ template <class F, uint kQuads>
     device const float* norm [[buffer(10), function_constant(kIsBound10)]],
     constant PassRange& pass [[buffer(23)]], device uchar* workspace [[buffer(24)]],
     constant uint* params [[buffer(25)]], threadgroup uchar* memory [[threadgroup(0)]],
-    uint3 group [[threadgroup_position_in_grid]],
+    uint3 group [[threadgroup_position_in_grid]], uint3 groups [[threadgroups_per_grid]],
     uint thread_index [[thread_index_in_threadgroup]]) {
   const uint k = params[0];
   constant uint* const n = params + 1;
   const ulong row_bytes = ulong(k / kStreamWindow) * F::kWindowBytes;
   const bool normalise = kIsBound10;
   uint tile = group.y;
-  const uint member = take_member(n, kTileRows, tile);
+  const uint member = take_member(n, kTileRows<F>, tile);
   if (member == kMaxGroup) return;
   const GroupMember of = choose_member(member, weight_0, weight_1, weight_2, bias_0, bias_1, bias_2,
                                        out_0, out_1, out_2, input);
-  const uint n_own = n[member], first = kTileRows * tile;
+  const uint n_own = n[member], first = kTileRows<F> * tile;
   const bool has_bias = is_bound(kGroupBias + member);
   const auto row_at = [&](uint r) { return of.weight + min(first + r, n_own - 1) * row_bytes; };
   const auto addend = [&](uint output, uint) {
@@ -75,9 +88,9 @@ template <class F, uint kQuads>
   };
   device const float* norm_weight = input;
   if (kIsBound10) norm_weight = norm;
-  stream_tile<F, kQuads, kTileRows>(
-      memory, stream_input<kQuads>(input, norm_weight, normalise, workspace, pass, group.x, k), k,
-      thread_index, row_at, addend, finish);
+  stream_tile<F, kQuads, kTileRows<F>>(
+      memory, stream_input<kQuads>(input, norm_weight, normalise, workspace, pass, group.x, k),
+      tile_part<F, kQuads>(workspace, k, group, groups), k, thread_index, row_at, addend, finish);
 }
 
 // A tile is 32 rows of gate and the same of up; where their formats differ, two launches have 64 rows of one of them.
@@ -88,10 +101,10 @@ template <class F, uint kQuads>
     device float* out [[buffer(4)]], constant PassRange& pass [[buffer(23)]],
     device uchar* workspace [[buffer(24)]], constant NormGatedMatmulParams& params [[buffer(25)]],
     threadgroup uchar* memory [[threadgroup(0)]], uint3 group [[threadgroup_position_in_grid]],
-    uint thread_index [[thread_index_in_threadgroup]]) {
+    uint3 groups [[threadgroups_per_grid]], uint thread_index [[thread_index_in_threadgroup]]) {
   const uint k = params.k, n = params.n;
   const ulong row_bytes = ulong(k / kStreamWindow) * F::kWindowBytes;
-  const uint n_outputs = kPart == 0 ? kTileRows / 2 : kTileRows, first = n_outputs * group.y;
+  const uint n_outputs = kPart == 0 ? kTileRows<F> / 2 : kTileRows<F>, first = n_outputs * group.y;
   const auto row_at = [&](uint r) {
     const bool is_up = kPart == 2 || (kPart == 0 && r >= n_outputs);
     return (is_up ? up : gate) + min(first + r % n_outputs, n - 1) * row_bytes;
@@ -116,9 +129,9 @@ template <class F, uint kQuads>
     const float u = kPart == 2 ? value : sum_at(n_outputs + output) * factor;
     *to = (params.activation == kActivationSilu ? silu(g) : gelu_tanh(g)) * u;
   };
-  stream_tile<F, kQuads, kTileRows>(
-      memory, stream_input<kQuads>(input, norm, true, workspace, pass, group.x, k), k, thread_index,
-      row_at, gate_of, finish);
+  stream_tile<F, kQuads, kTileRows<F>>(
+      memory, stream_input<kQuads>(input, norm, true, workspace, pass, group.x, k),
+      tile_part<F, kQuads>(workspace, k, group, groups), k, thread_index, row_at, gate_of, finish);
 }
 
 #define AKUNU_STREAMED_TILE_QUADS(name, F, quads)                 \

@@ -1,11 +1,16 @@
 // How streamed_rows.h reads quantised weights from shared memory: codes and scales of each format.
 //
 // k goes in units of 32 weights, and in steps of four units. Of a unit, lane t of four takes the codes 4 t to 4 t + 3 and 16 +
-// 4 t to 16 + 4 t + 3, as mma.m16n8k32 has them: a byte each, in two words.
+// 4 t to 16 + 4 t + 3: a byte each, in two words, not negative.
 //
-// A format says: kWindowBytes, bytes of 256 weights; kScales of a unit, one for 32 codes or two for 16; kOffset, which is to
-// be taken off each code; kMinimum, whether a unit has one. codes(row, step, t) and scales(row, step, unit of the step) are
-// of a weight row whose bytes begin at `row`. Layouts: metal/kernels/formats_32.h and formats_k.h.
+// A format says: kWindowBytes, bytes of 256 weights; kScales of a unit, one for 32 codes or two for 16. codes(row, step, t) and
+// scales(row, step, unit of the step) are of a weight row whose bytes begin at `row`. What the sums of 16 inputs are multiplied by, for
+// offsets and minima: terms(row, step, unit of the step), a half for each 16 weights, times term_scale(row, step). A code counts
+// as 2^-24, a sum of inputs as a 64th (kOfCodes, kOfSums). Layouts: metal/kernels/formats_32.h and formats_k.h.
+
+// The second 16 codes of a unit meet inputs that are a 16th of what they were. So they are to be 16 times as much: as `codes`
+// gives them already, or by a shift, or their scale is.
+enum class Second { is_16_fold, shift, has_own_scale };
 
 struct StepCodes {
   uint of[4][2];
@@ -13,8 +18,11 @@ struct StepCodes {
 template <class F>
 struct UnitScales {
   float scales[F::kScales];
-  float minimum;
 };
+constexpr float kOfCodes = 16777216.0f;  // 2^24
+// The scale of terms that are to be multiplied by `factor`.
+AKUNU_DEVICE float of_terms(float factor) { return factor * 64.0f / kOfCodes; }
+constexpr uint kHalf1024 = 0x64006400u;
 
 AKUNU_DEVICE uint word_at(const uchar* p) { return *reinterpret_cast<const uint*>(p); }
 // Of an address that is a multiple of two.
@@ -22,13 +30,11 @@ AKUNU_DEVICE uint halves_at(const uchar* p) {
   const ushort* const halves = reinterpret_cast<const ushort*>(p);
   return halves[0] | uint(halves[1]) << 16;
 }
+AKUNU_DEVICE uint both_halves(uint bits) { return bits * 0x00010001u; }
+AKUNU_DEVICE uint half_bits_at(const uchar* p) { return *reinterpret_cast<const ushort*>(p); }
 AKUNU_DEVICE float half_at(const uchar* p) { return low_half(*reinterpret_cast<const ushort*>(p)); }
 AKUNU_DEVICE uint low_nibbles(uint word) { return word & 0x0f0f0f0fu; }
 AKUNU_DEVICE uint high_nibbles(uint word) { return word >> 4 & 0x0f0f0f0fu; }
-// Each of four bytes below 128, less `offset`.
-AKUNU_DEVICE uint bytes_minus(uint word, uint offset) {
-  return ((word | 0x80808080u) - offset * 0x01010101u) ^ 0x80808080u;
-}
 // Bits first to first + 3 as bit 4 of four bytes.
 AKUNU_DEVICE uint fifth_bits_at(uint bits, uint first) {
   return ((bits >> first & 15u) * 0x00204081u & 0x01010101u) << 4;
@@ -48,8 +54,8 @@ AKUNU_DEVICE uint block_word_at(const uchar* p, uint unit) {
 // its scale and, where there is one, its minimum.
 template <uint kBlockBytes, uint kCodesAt, uint kFifthBitsAt, uint kCodeOffset, bool kHasMinimum>
 struct NibbleBlocks {
-  static constexpr uint kWindowBytes = 8 * kBlockBytes, kScales = 1, kOffset = kCodeOffset;
-  static constexpr bool kMinimum = kHasMinimum;
+  static constexpr uint kWindowBytes = 8 * kBlockBytes, kScales = 1;
+  static constexpr Second kSecond = kFifthBitsAt == 0 ? Second::is_16_fold : Second::shift;
   AKUNU_DEVICE static StepCodes codes(const uchar* row, uint step, uint t) {
     StepCodes own;
 #pragma unroll
@@ -57,7 +63,7 @@ struct NibbleBlocks {
       const uchar* const block = row + kBlockBytes * (4 * step + unit);
       const uint word = block_word_at<kBlockBytes>(block + kCodesAt + 4 * t, unit);
       own.of[unit][0] = low_nibbles(word);
-      own.of[unit][1] = high_nibbles(word);
+      own.of[unit][1] = kFifthBitsAt == 0 ? word & 0xf0f0f0f0u : high_nibbles(word);
       if (kFifthBitsAt == 0) continue;
       const uint high = block_word_at<kBlockBytes>(block + kFifthBitsAt, unit);
       own.of[unit][0] |= fifth_bits_at(high, 4 * t);
@@ -66,10 +72,13 @@ struct NibbleBlocks {
     return own;
   }
   AKUNU_DEVICE static UnitScales<NibbleBlocks> scales(const uchar* row, uint step, uint unit) {
-    const uchar* const block = row + kBlockBytes * (4 * step + unit);
-    if (!kHasMinimum) return {{half_at(block)}, 0.0f};
-    const uint terms = word_at(block);
-    return {{low_half(terms)}, high_half(terms)};
+    return {{half_at(row + kBlockBytes * (4 * step + unit))}};
+  }
+  AKUNU_DEVICE static uint terms(const uchar* row, uint step, uint unit) {
+    return both_halves(half_bits_at(row + kBlockBytes * (4 * step + unit) + (kHasMinimum ? 2 : 0)));
+  }
+  AKUNU_DEVICE static float term_scale(const uchar*, uint) {
+    return of_terms(kHasMinimum ? 1.0f : -float(kCodeOffset));
   }
 };
 using Q4_0Streamed = NibbleBlocks<18, 2, 0, 8, false>;
@@ -78,8 +87,8 @@ using Q5_0Streamed = NibbleBlocks<22, 6, 2, 16, false>;
 using Q5_1Streamed = NibbleBlocks<24, 8, 4, 0, true>;
 
 struct Q8_0Streamed {
-  static constexpr uint kWindowBytes = 272, kScales = 1, kOffset = 0;
-  static constexpr bool kMinimum = false;
+  static constexpr uint kWindowBytes = 272, kScales = 2;
+  static constexpr Second kSecond = Second::has_own_scale;
   AKUNU_DEVICE static StepCodes codes(const uchar* row, uint step, uint t) {
     StepCodes own;
 #pragma unroll
@@ -87,30 +96,43 @@ struct Q8_0Streamed {
 #pragma unroll
       for (uint half = 0; half < 2; ++half)
         own.of[unit][half] =
-            block_word_at<34>(row + 34 * (4 * step + unit) + 2 + 16 * half + 4 * t, unit);
+            block_word_at<34>(row + 34 * (4 * step + unit) + 2 + 16 * half + 4 * t, unit) ^
+            0x80808080u;
     return own;
   }
   AKUNU_DEVICE static UnitScales<Q8_0Streamed> scales(const uchar* row, uint step, uint unit) {
-    return {{half_at(row + 34 * (4 * step + unit))}, 0.0f};
+    const float scale = half_at(row + 34 * (4 * step + unit));
+    return {{scale, 16.0f * scale}};
   }
+  AKUNU_DEVICE static uint terms(const uchar* row, uint step, uint unit) {
+    return both_halves(half_bits_at(row + 34 * (4 * step + unit)));
+  }
+  AKUNU_DEVICE static float term_scale(const uchar*, uint) { return of_terms(-128.0f); }
 };
 
 // --- Blocks of 256: two steps ------------------------------------------------------------------------------
 
-// Scale and minimum, of six bits, of unit `unit` of eight in the 12 bytes of Q4_K and Q5_K, times those of the block.
-template <class F>
-AKUNU_DEVICE UnitScales<F> six_bit_scales_at(const uchar* block, uint unit) {
-  const uint terms = word_at(block);
-  const uchar* const packed = block + 4;
-  const uint first = packed[unit % 4], second = packed[unit % 4 + 4], third = packed[unit % 4 + 8];
-  const uint scale = unit < 4 ? first & 63u : (third & 15u) | first >> 6 << 4;
-  const uint minimum = unit < 4 ? second & 63u : third >> 4 | second >> 6 << 4;
-  return {{low_half(terms) * float(scale)}, -(high_half(terms) * float(minimum))};
-}
+// Q4_K and Q5_K: 12 bytes with scales and minima, of six bits, of eight units.
+struct SixBitScales {
+  static constexpr uint kScales = 1;
+  static constexpr Second kSecond = Second::shift;
+  AKUNU_DEVICE static float scale(const uchar* block, uint unit) {
+    const uchar* const packed = block + 4;
+    const uint first = packed[unit % 4];
+    const uint code = unit < 4 ? first & 63u : (packed[unit % 4 + 8] & 15u) | first >> 6 << 4;
+    return half_at(block) * float(code);
+  }
+  AKUNU_DEVICE static uint minimum(const uchar* block, uint unit) {
+    const uchar* const packed = block + 4;
+    const uint second = packed[unit % 4 + 4];
+    return unit < 4 ? second & 63u : uint(packed[unit % 4 + 8]) >> 4 | second >> 6 << 4;
+  }
+  // As the bits of a half a minimum's code counts as 2^-24.
+  AKUNU_DEVICE static float term_scale(const uchar* block) { return -64.0f * half_at(block + 2); }
+};
 
-struct Q4_KStreamed {
-  static constexpr uint kWindowBytes = 144, kScales = 1, kOffset = 0;
-  static constexpr bool kMinimum = true;
+struct Q4_KStreamed : SixBitScales {
+  static constexpr uint kWindowBytes = 144;
   AKUNU_DEVICE static StepCodes codes(const uchar* row, uint step, uint t) {
     const uchar* const at = row + step / 2 * kWindowBytes + 16 + step % 2 * 64 + 4 * t;
     StepCodes own;
@@ -125,13 +147,18 @@ struct Q4_KStreamed {
     return own;
   }
   AKUNU_DEVICE static UnitScales<Q4_KStreamed> scales(const uchar* row, uint step, uint unit) {
-    return six_bit_scales_at<Q4_KStreamed>(row + step / 2 * kWindowBytes, step % 2 * 4 + unit);
+    return {{scale(row + step / 2 * kWindowBytes, step % 2 * 4 + unit)}};
+  }
+  AKUNU_DEVICE static uint terms(const uchar* row, uint step, uint unit) {
+    return both_halves(minimum(row + step / 2 * kWindowBytes, step % 2 * 4 + unit));
+  }
+  AKUNU_DEVICE static float term_scale(const uchar* row, uint step) {
+    return SixBitScales::term_scale(row + step / 2 * kWindowBytes);
   }
 };
 
-struct Q5_KStreamed {
-  static constexpr uint kWindowBytes = 176, kScales = 1, kOffset = 0;
-  static constexpr bool kMinimum = true;
+struct Q5_KStreamed : SixBitScales {
+  static constexpr uint kWindowBytes = 176;
   AKUNU_DEVICE static StepCodes codes(const uchar* row, uint step, uint t) {
     const uchar* const block = row + step / 2 * kWindowBytes;
     const uchar* const at = block + 48 + step % 2 * 64 + 4 * t;
@@ -150,14 +177,20 @@ struct Q5_KStreamed {
     return own;
   }
   AKUNU_DEVICE static UnitScales<Q5_KStreamed> scales(const uchar* row, uint step, uint unit) {
-    return six_bit_scales_at<Q5_KStreamed>(row + step / 2 * kWindowBytes, step % 2 * 4 + unit);
+    return {{scale(row + step / 2 * kWindowBytes, step % 2 * 4 + unit)}};
+  }
+  AKUNU_DEVICE static uint terms(const uchar* row, uint step, uint unit) {
+    return both_halves(minimum(row + step / 2 * kWindowBytes, step % 2 * 4 + unit));
+  }
+  AKUNU_DEVICE static float term_scale(const uchar* row, uint step) {
+    return SixBitScales::term_scale(row + step / 2 * kWindowBytes);
   }
 };
 
 // Rows begin at multiples of two.
 struct Q6_KStreamed {
-  static constexpr uint kWindowBytes = 210, kScales = 2, kOffset = 0;
-  static constexpr bool kMinimum = false;
+  static constexpr uint kWindowBytes = 210, kScales = 2;
+  static constexpr Second kSecond = Second::shift;
   AKUNU_DEVICE static StepCodes codes(const uchar* row, uint step, uint t) {
     const uchar* const block = row + step / 2 * kWindowBytes;
     const uchar *const low = block + step % 2 * 64 + 4 * t, *const high =
@@ -169,10 +202,8 @@ struct Q6_KStreamed {
 #pragma unroll
       for (uint pair = 0; pair < 2; ++pair) {
         const uint word = halves_at(low + 32 * pair + 16 * half);
-        own.of[pair][half] =
-            bytes_minus(low_nibbles(word) | (highs >> 2 * pair & 0x03030303u) << 4, 32);
-        own.of[pair + 2][half] =
-            bytes_minus(high_nibbles(word) | (highs >> (2 * pair + 4) & 0x03030303u) << 4, 32);
+        own.of[pair][half] = low_nibbles(word) | (highs >> 2 * pair & 0x03030303u) << 4;
+        own.of[pair + 2][half] = high_nibbles(word) | (highs >> (2 * pair + 4) & 0x03030303u) << 4;
       }
     }
     return own;
@@ -182,15 +213,22 @@ struct Q6_KStreamed {
     const uint both = *reinterpret_cast<const ushort*>(block + 192 + step % 2 * 8 + 2 * unit);
     const float scale = half_at(block + 208);
     return {{scale * float(static_cast<signed char>(both & 255u)),
-             scale * float(static_cast<signed char>(both >> 8))},
-            0.0f};
+             scale * float(static_cast<signed char>(both >> 8))}};
+  }
+  AKUNU_DEVICE static uint terms(const uchar* row, uint step, uint unit) {
+    const uchar* const block = row + step / 2 * kWindowBytes;
+    const uint both = *reinterpret_cast<const ushort*>(block + 192 + step % 2 * 8 + 2 * unit);
+    return add_halves(choose_bytes(both ^ 0x8080u, kHalf1024, 0x5150), 0xe480e480u);  // less 1152
+  }
+  AKUNU_DEVICE static float term_scale(const uchar* row, uint step) {
+    return of_terms(-32.0f) * half_at(row + step / 2 * kWindowBytes + 208);
   }
 };
 
 // Likewise, with 12 bytes for 16 scales of six bits.
 struct Q3_KStreamed {
-  static constexpr uint kWindowBytes = 110, kScales = 2, kOffset = 0;
-  static constexpr bool kMinimum = false;
+  static constexpr uint kWindowBytes = 110, kScales = 2;
+  static constexpr Second kSecond = Second::shift;
   AKUNU_DEVICE static StepCodes codes(const uchar* row, uint step, uint t) {
     const uchar* const block = row + step / 2 * kWindowBytes;
     StepCodes own;
@@ -200,23 +238,28 @@ struct Q3_KStreamed {
       const uint high = halves_at(block + 16 * half + 4 * t) >> step % 2 * 4;
 #pragma unroll
       for (uint unit = 0; unit < 4; ++unit)
-        own.of[unit][half] =
-            bytes_minus((low >> 2 * unit & 0x03030303u) | (high >> unit & 0x01010101u) << 2, 4);
+        own.of[unit][half] = (low >> 2 * unit & 0x03030303u) | (high >> unit & 0x01010101u) << 2;
     }
     return own;
   }
   AKUNU_DEVICE static UnitScales<Q3_KStreamed> scales(const uchar* row, uint step, uint unit) {
     const uchar* const block = row + step / 2 * kWindowBytes;
     const float scale = half_at(block + 108);
-    UnitScales<Q3_KStreamed> own;
-    own.minimum = 0.0f;
-#pragma unroll
-    for (uint half = 0; half < 2; ++half) {
-      const uint index = 2 * unit + half;  // of eight; the other step's are in the other nibbles
-      const uint low = block[96 + index] >> 4 * (step % 2) & 15u;
-      const uint high = block[104 + index % 4] >> (4 * (step % 2) + 2 * (index / 4)) & 3u;
-      own.scales[half] = scale * (float(low | high << 4) - 32.0f);
-    }
-    return own;
+    return {{scale * (float(code(block, step, 2 * unit)) - 32.0f),
+             scale * (float(code(block, step, 2 * unit + 1)) - 32.0f)}};
+  }
+  AKUNU_DEVICE static uint terms(const uchar* row, uint step, uint unit) {
+    const uchar* const block = row + step / 2 * kWindowBytes;
+    const uint both = code(block, step, 2 * unit) | code(block, step, 2 * unit + 1) << 16;
+    return add_halves(both | kHalf1024, 0xe420e420u);  // less 1056
+  }
+  AKUNU_DEVICE static float term_scale(const uchar* row, uint step) {
+    return of_terms(-4.0f) * half_at(row + step / 2 * kWindowBytes + 108);
+  }
+  // Of 16 weights, `index` of eight of a step: the other step's are in the other nibbles.
+  AKUNU_DEVICE static uint code(const uchar* block, uint step, uint index) {
+    const uint low = block[96 + index] >> 4 * (step % 2) & 15u;
+    const uint high = block[104 + index % 4] >> (4 * (step % 2) + 2 * (index / 4)) & 3u;
+    return low | high << 4;
   }
 };

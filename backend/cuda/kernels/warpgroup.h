@@ -200,6 +200,11 @@ AKUNU_DEVICE ulong inputs_at(const void* at) {
 AKUNU_DEVICE ulong short_inputs_at(const void* at) {
   return ulong((shared_address(at) & 0x3ffffu) >> 4) | 1ull << 16 | 16ull << 32 | 3ull << 62;
 }
+// With the 64-byte swizzle: rows of 64 bytes, 512 bytes from one group of 8 rows to the next; the 16-byte chunk c of row r is
+// stored at c ^ (r / 2 % 4).
+AKUNU_DEVICE ulong middle_inputs_at(const void* at) {
+  return ulong((shared_address(at) & 0x3ffffu) >> 4) | 1ull << 16 | 32ull << 32 | 2ull << 62;
+}
 // With the 128-byte swizzle, read MN-major: `slab_bytes` from 64 columns to the next 64.
 AKUNU_DEVICE ulong values_at(const void* at, uint slab_bytes) {
   return ulong((shared_address(at) & 0x3ffffu) >> 4) | ulong(slab_bytes / 16) << 16 | 64ull << 32 |
@@ -245,6 +250,25 @@ AKUNU_DEVICE void wait_for_products(float (&sums)[kCount]) {
 AKUNU_ADD_PRODUCT(add_product, "f16")
 AKUNU_ADD_PRODUCT(add_product_bfloat16, "bf16")
 #undef AKUNU_ADD_PRODUCT
+// The same of 64 and of 32 columns.
+AKUNU_DEVICE void add_product(float (&d)[32], const uint (&a)[4], ulong inputs, uint adds) {
+  asm volatile(
+      "{\n.reg .pred adds;\nsetp.ne.u32 adds, %37, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+      "{%32, %33, %34, %35}, %36, adds, 1, 1, 0;\n}\n"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(inputs), "r"(adds));
+}
+AKUNU_DEVICE void add_product(float (&d)[16], const uint (&a)[4], ulong inputs, uint adds) {
+  asm volatile(
+      "{\n.reg .pred adds;\nsetp.ne.u32 adds, %21, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
+      "{%16, %17, %18, %19}, %20, adds, 1, 1, 0;\n}\n"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(inputs), "r"(adds));
+}
 // add_scores: D [64 x 128] += A [64 x 16] B [128 x 16]^T in f16, A in shared memory too; where `adds` is 0, D = A B^T.
 // add_values: D [64 x 64 or 128] += A [64 x 16] B [16 x 64 or 128] in f16, B MN-major.
 AKUNU_DEVICE void add_scores(float (&d)[64], ulong queries, ulong keys, uint adds) {
