@@ -157,6 +157,9 @@ def test_small_bounds_hold_exactly(schema: dict[str, Any], texts: list[str]) -> 
         ({"multipleOf": 123456.789}, "/multipleOf"),
         ({"items": {"allOf": [{"multipleOf": 65537}, {"multipleOf": 65539}]}}, "/items"),
         ('{"properties": {"a": {"minimum": -1e400}}}', "/properties/a/minimum"),
+        ({"properties": {"a": {"minimum": 10**400}}}, "/properties/a/minimum"),
+        ({"properties": {"a": {"multipleOf": 10**400}}}, "/properties/a/multipleOf"),
+        ({"not": {"exclusiveMaximum": -(10**400)}}, "/not/exclusiveMaximum"),
         (
             {"properties": {"a": INT64, "b": {"type": "string"}}, "maxProperties": 1},
             "/properties/a",
@@ -167,6 +170,13 @@ def test_what_cannot_be_held_is_refused_by_name(schema: Any, pointer: str) -> No
     with pytest.raises(SchemaError) as refused:
         from_schema(schema)
     assert refused.value.pointer == pointer
+
+
+def test_values_beyond_every_double_hold_exactly() -> None:
+    grammar = from_schema({"enum": [10**400, {"a": [-(10**400)]}]})
+    assert accepts(grammar, "1" + "0" * 400)
+    assert accepts(grammar, '{"a":[-1' + "0" * 400 + "]}")
+    assert not accepts(grammar, "1" + "0" * 399)
 
 
 def test_a_factor_that_no_automaton_holds_is_left_out_where_that_is_allowed() -> None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _MOST_KEPT: Final = 256
 _MOST_KEPT_BYTES: Final = 1 << 24  # of what they were made from
 _START_SECONDS: Final = 60.0  # a new process imports llguidance
+_IDLE_SECONDS: Final = 60.0  # after which a process ends that nobody asks
 
 
 class OverBudgetError(ArgumentError):
@@ -194,21 +195,26 @@ class Workers:
         if not self._places.acquire(timeout=self.budget.seconds):
             raise QueueFullError("too many grammars are being compiled; try again later")
         try:
-            process = self._taken(attempt)
-            begun = time.monotonic()
-            answer: Any = None
-            try:
-                with attempt.using(process):
-                    answer = process.answer(job, seconds)
-            finally:
-                attempt.seconds += time.monotonic() - begun
-                self._give_back(process, is_well=isinstance(answer, tuple) and answer[1])
-            attempt.check()
+            answer: tuple[Any, bool] | _Exceeded | None = _Exceeded("idle")
+            while isinstance(answer, _Exceeded) and answer.reason == "idle":
+                process = self._taken()
+                answer = None
+                try:
+                    with attempt.using(process):
+                        process.wait_until_ready()
+                        begun = time.monotonic()
+                        try:
+                            answer = process.answer(job, seconds)
+                        finally:
+                            attempt.seconds += time.monotonic() - begun
+                finally:
+                    self._give_back(process, is_well=isinstance(answer, tuple) and answer[1])
+                attempt.check()
             return answer[0] if isinstance(answer, tuple) else answer
         finally:
             self._places.release()
 
-    def _taken(self, attempt: Attempt) -> _Process:
+    def _taken(self) -> _Process:
         with self._lock:
             while self._idle:
                 process = self._idle.pop()
@@ -216,13 +222,17 @@ class Workers:
                     self._busy.add(process)
                     return process
                 process.close()
-        process = _Process(self.budget)
+        try:
+            process = _Process(self.budget)
+        except OSError as error:
+            raise QueueFullError(
+                f"no process that compiles the grammar can be begun ({error.strerror}); "
+                "try again later"
+            ) from error
         with self._lock:
             self._busy.add(process)
             if self._is_closed:
                 process.kill()
-        with attempt.using(process):
-            process.wait_until_ready()
         return process
 
     def _give_back(self, process: _Process, *, is_well: bool) -> None:
@@ -265,9 +275,10 @@ class _Process:
         program = (
             f"import sys; sys.path[:] = {sys.path!r}; "
             f"from akunu.grammar.worker import work; "
-            f"work({budget.seconds!r}, {budget.n_bytes}, {engine_numbers()!r})"
+            f"work({budget.seconds!r}, {budget.n_bytes}, {engine_numbers()!r}, {_IDLE_SECONDS!r})"
         )
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # `close` does
+        self._is_ready = False
+        self._log = _log_file()
         self._process = subprocess.Popen(
             [sys.executable, "-c", program],
             stdin=subprocess.PIPE,
@@ -296,8 +307,10 @@ class _Process:
     def wait_until_ready(self) -> None:
         """Wait for its first byte; that it never comes shows when it is asked."""
         assert self._process.stdout is not None
-        with suppress(EOFError, OSError):
-            _read(self._process.stdout, 1, time.monotonic() + _START_SECONDS)
+        if not self._is_ready:
+            self._is_ready = True
+            with suppress(EOFError, OSError):
+                _read(self._process.stdout, 1, time.monotonic() + _START_SECONDS)
 
     def answer(self, job: bytes, seconds: float) -> tuple[Any, bool] | _Exceeded:
         """Return what came of a job, and whether the process takes another one."""
@@ -318,9 +331,17 @@ class _Process:
         return _Exceeded("memory") if isinstance(answer[0], MemoryError) else answer
 
     def _why_it_ended(self) -> str:
-        self._process.wait()
+        if self._process.wait() == 0:
+            return "idle"
         self._log.seek(0)
         return "memory" if b"memory allocation" in self._log.read()[-4000:] else "size"
+
+
+def _log_file() -> IO[bytes]:
+    """Return a file for what a process says: without a disk, which may be read-only or full."""
+    if sys.platform == "linux":
+        return os.fdopen(os.memfd_create("akunu-compiler-log"), "w+b")
+    return tempfile.TemporaryFile()
 
 
 def _read(file: IO[bytes], size: int, ends: float) -> bytes:

@@ -90,7 +90,7 @@ def _is_large(value: Any) -> bool:
     if isinstance(value, dict):
         return any(map(_is_large, value.values()))
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and math.isfinite(value) and abs(value) > EXACT
+    return is_number and EXACT < abs(value) < math.inf
 
 
 def _is_open_wrongly(schema: dict[str, Any]) -> bool:
