@@ -38,6 +38,7 @@ MOST_CHARACTERS = 50_000
 """Of a pattern: each token of a text costs time for each of its characters."""
 _MOST_UNROLLED = 3
 _MOST_STEPS = 2000
+_MOST_EMPTY = 50
 _REST: Node = Repeat(EVERY, 0, None)
 
 
@@ -133,10 +134,13 @@ class _Reader:
         if n_plain:
             own = items[:n_plain]
             rest = items[n_plain:]
-            further = _sequence([*own, self._following(rest, at_start=False)])
+            later = self._following(rest, at_start=False)
             if at_start and all(map(nullable, own)) and any(map(_begins, rest)):
+                # Behind no characters this is still the beginning, which `(?!^)` asks for.
+                before = [_not_empty(_sequence(own))] if any(map(_denies_begin, rest)) else own
+                further = _sequence([*before, later])
                 return _choice([self._following(rest, at_start=True), further])
-            return further
+            return _sequence([*own, later])
         first, rest = items[0], items[1:]
         if isinstance(first, Edge):
             if first.is_end:
@@ -254,6 +258,33 @@ def _holds(node: Node, kinds: tuple[type, ...]) -> bool:
 def _begins(node: Node) -> bool:
     """Whether the beginning of the text is asked for in it."""
     return any(part == Edge(is_end=False) for part in _parts(node))
+
+
+def _denies_begin(node: Node) -> bool:
+    """Whether a look asks that this is not the beginning of the text."""
+    return any(
+        isinstance(part, Look) and part.is_negative and _begins(part.part) for part in _parts(node)
+    )
+
+
+def _not_empty(node: Node) -> Node:
+    """The texts of an expression but the empty one."""
+    if not nullable(node):
+        return node
+    if isinstance(node, Choice):
+        return _choice([_not_empty(option) for option in node.options])
+    if isinstance(node, Repeat):
+        if node.most == 0:
+            return NEVER
+        if not nullable(node.part):
+            return Repeat(node.part, 1, node.most)
+        most = None if node.most is None else node.most - 1
+        return _sequence([_not_empty(node.part), Repeat(node.part, 0, most)])
+    assert isinstance(node, Sequence)
+    parts = node.parts
+    if len(parts) > _MOST_EMPTY:
+        raise PatternError(0, f"more than {_MOST_EMPTY} parts that may be empty before a look")
+    return _choice([_sequence([_not_empty(parts[i]), *parts[i + 1 :]]) for i in range(len(parts))])
 
 
 def _parts(node: Node) -> Iterator[Node]:
