@@ -140,6 +140,15 @@ def test_random_bounds_hold_exactly() -> None:
         ({"minimum": 0, "exclusiveMinimum": 0, "maximum": 0.5}, ["0", "0.0", "0.1", "0.5", "0.6"]),
         ({"exclusiveMinimum": 0, "exclusiveMaximum": 0.5}, ["0", "0.5", "0.49", "-0.1"]),
         ({"maximum": 8.44377124939775e-10, "minimum": -0.5}, ["0.0", "-0.5", "0.000000001"]),
+        (
+            {"exclusiveMinimum": 0, "maximum": 0.75, "multipleOf": 0.25},
+            ["0", "0.25", "0.5", "0.50", "0.75", "0.3", "1", "1.25", "0.125"],
+        ),
+        (
+            {"exclusiveMinimum": 0, "maximum": 0.5, "multipleOf": 0.01},
+            ["0", "0.0", "0.01", "0.1", "0.50", "0.005", "0.51", "0.375"],
+        ),
+        ({"maximum": 2**63, "multipleOf": 0.5}, ["9223372036854775808", "1.5", "0.25", "-3"]),
     ],
 )
 def test_small_bounds_hold_exactly(schema: dict[str, Any], texts: list[str]) -> None:

@@ -172,6 +172,26 @@ def multiples(factor: int, *, is_integer: bool) -> str | None:
     return f"/-?({'|'.join(map(str, small))}|[1-9][0-9]*({ends})){point}/"
 
 
+def multiples_of_fraction(factor: Decimal) -> str | None:
+    r"""Return what matches the multiples of a fraction of which 1 is one; None for other factors.
+
+    >>> multiples_of_fraction(Decimal("0.25"))
+    '/-?(0|[1-9][0-9]*)(\\.(0|25|5|75)0*)?/'
+    """
+    _, fraction = _digits(factor)
+    n_digits, step = len(fraction), int(fraction)
+    if factor >= 1 or 10**n_digits % step:
+        return None
+    if step == 1:
+        ends = f"[0-9]{{1,{n_digits}}}"
+    elif 10**n_digits // step > _MOST_RESIDUES:
+        return None
+    else:
+        parts = (f"{each:0{n_digits}}".rstrip("0") for each in range(0, 10**n_digits, step))
+        ends = f"({'|'.join(part or '0' for part in parts)})"
+    return rf"/-?(0|[1-9][0-9]*)(\.{ends}0*)?/"
+
+
 def is_too_long(bounds: Bounds) -> bool:
     """Whether a bound has more digits than an expression should."""
     return any(

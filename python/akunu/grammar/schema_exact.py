@@ -19,6 +19,7 @@ from akunu.grammar.number_ranges import (
     decimal_of,
     is_too_long,
     multiples,
+    multiples_of_fraction,
 )
 from akunu.grammar.schema_reading import TYPES, Schema
 
@@ -249,12 +250,11 @@ class _Rules:
             raise _Unsaid
         if "multipleOf" in schema:
             factor = schema["multipleOf"]
-            if factor != int(factor) or (found := _multiples(schema)) is None:
-                if factor != 1 or not is_integer:
-                    raise _Unsaid
-                found = None
-            if found is not None:
-                body = f"({body}) & {found}"
+            is_whole = factor == int(factor)
+            found = _multiples(schema) if is_whole else multiples_of_fraction(decimal_of(factor))
+            if found is None:
+                raise _Unsaid
+            body = f"({body}) & {found}"
         return self._terminal(body)
 
     def _object(self, schema: dict[str, Any]) -> str:
