@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from akunu.grammar import Grammar
 
 _MOST_KEPT: Final = 256
-_MOST_KEPT_BYTES: Final = 1 << 24  # of what they were made from
+_MOST_KEPT_BYTES: Final = 1 << 24  # of the sources of the grammars that are kept
 _START_SECONDS: Final = 60.0  # a new process imports llguidance
 _IDLE_SECONDS: Final = 60.0  # after which a process ends that nobody asks
 
@@ -46,8 +46,8 @@ class Budget:
 
     seconds: float = 5.0
     n_bytes: int = 512 << 20
-    """Beside what the process has before, with a quarter more for what earlier jobs have left.
-    Linux holds it to that, macOS only to the time."""
+    """What compiling may take beyond the memory that the process begins with. A process may keep a
+    quarter as much from earlier jobs. Linux enforces this; macOS enforces only the time."""
 
 
 class Attempt:
@@ -55,8 +55,8 @@ class Attempt:
 
     def __init__(self) -> None:
         """Begin with the whole budget."""
-        self.seconds = 0.0  # that processes took
-        self.seconds_here = 0.0  # that the engine took to compile once more for each text
+        self.seconds = 0.0  # spent in the processes
+        self.seconds_here = 0.0  # spent here, where the engine compiles again for each text
         self.is_cancelled = False
         self._process: _Process | None = None
         self._lock = threading.Lock()
@@ -156,7 +156,8 @@ class Workers:
     """A few processes that compile, begun when they are needed; the grammars they made are kept."""
 
     def __init__(self, budget: Budget | None = None, *, most: int = 2) -> None:
-        """`most`: how many compile at once; who finds them busy waits for as long as the budget."""
+        """`most`: how many compile at once. A request that finds them busy waits for at most the
+        seconds of the budget."""
         self.budget = budget or Budget()
         self._places = threading.BoundedSemaphore(most)
         self._lock = threading.Lock()
@@ -195,10 +196,9 @@ class Workers:
         if not self._places.acquire(timeout=self.budget.seconds):
             raise QueueFullError("too many grammars are being compiled; try again later")
         try:
-            answer: tuple[Any, bool] | _Exceeded | None = _Exceeded("idle")
-            while isinstance(answer, _Exceeded) and answer.reason == "idle":
+            answer: tuple[Any, bool] | _Exceeded | None = None
+            while answer is None:  # again where the process had just ended since it was idle
                 process = self._taken()
-                answer = None
                 try:
                     with attempt.using(process):
                         process.wait_until_ready()
@@ -312,8 +312,11 @@ class _Process:
             with suppress(EOFError, OSError):
                 _read(self._process.stdout, 1, time.monotonic() + _START_SECONDS)
 
-    def answer(self, job: bytes, seconds: float) -> tuple[Any, bool] | _Exceeded:
-        """Return what came of a job, and whether the process takes another one."""
+    def answer(self, job: bytes, seconds: float) -> tuple[Any, bool] | _Exceeded | None:
+        """Return what came of a job, and whether the process takes another one.
+
+        None where it had ended by itself, since nobody had asked it for long.
+        """
         output = self._process.stdout
         assert self._process.stdin is not None
         assert output is not None
@@ -327,14 +330,15 @@ class _Process:
         except TimeoutError:
             return _Exceeded("time")
         except (EOFError, OSError):
-            return _Exceeded(self._why_it_ended())
+            return self._why_it_ended()
         return _Exceeded("memory") if isinstance(answer[0], MemoryError) else answer
 
-    def _why_it_ended(self) -> str:
+    def _why_it_ended(self) -> _Exceeded | None:
         if self._process.wait() == 0:
-            return "idle"
+            return None
         self._log.seek(0)
-        return "memory" if b"memory allocation" in self._log.read()[-4000:] else "size"
+        is_memory = b"memory allocation" in self._log.read()[-4000:]
+        return _Exceeded("memory" if is_memory else "size")
 
 
 def _log_file() -> IO[bytes]:

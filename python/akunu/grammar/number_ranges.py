@@ -37,7 +37,7 @@ class Bounds:
         return self.lowest > self.highest or (is_open and self.lowest == self.highest)
 
     def of_integers(self) -> Bounds:
-        """The same for integers, which are among them where they are allowed."""
+        """The narrowest bounds of the integers between these, themselves allowed."""
         lowest, highest = self.lowest, self.highest
         if lowest is not None:
             whole = _whole(lowest, up=True)
@@ -108,6 +108,8 @@ def _magnitude(bounds: Bounds, is_integer: bool) -> str:
     return f"({least} & /({'|'.join(_at_most(bounds.highest, bounds.is_below, is_integer))})/)"
 
 
+# Both return alternatives: one for each digit of the bound in which a number first differs from it,
+# and those for numbers with more digits, or fewer.
 def _at_least(bound: Decimal, is_above: bool, is_integer: bool) -> list[str]:
     whole, fraction = _digits(bound)
     any_fraction = "" if is_integer else r"(\.[0-9]+)?"

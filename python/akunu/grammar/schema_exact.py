@@ -38,12 +38,12 @@ _KEY = (
 )
 
 
-class _Unsaid(Exception):  # noqa: N818
-    """These rules have no words for a part; llguidance's schema has, if not exactly."""
+class _NotCoveredError(Exception):
+    """These rules do not cover a part of a schema: llguidance takes the whole, if not exactly."""
 
 
 def exact(schema: Schema, whitespace: str | None, options: dict[str, Any]) -> str | None:
-    """Return rules of Lark for a schema; None where llguidance holds its numbers, or these do not.
+    """Return rules of Lark for a schema; None where llguidance is exact, or rules do not cover it.
 
     `whitespace`: what may stand between its parts; `options`: those of `x-guidance`.
     """
@@ -55,7 +55,7 @@ def exact(schema: Schema, whitespace: str | None, options: dict[str, Any]) -> st
         return None
     try:
         start = rules.rule(root)
-    except _Unsaid:
+    except _NotCoveredError:
         return None
     ignored = f'%llguidance {{"ignore_once": true}}\n%ignore /{whitespace}/\n' if whitespace else ""
     return f"{ignored}start: {start}\n" + "".join(
@@ -171,7 +171,7 @@ class _Rules:
             if kind in others and self.is_inexact(own):
                 others.remove(kind)
                 if kind == "object" and "patternProperties" in schema:
-                    raise _Unsaid
+                    raise _NotCoveredError
                 ways.append(write(own))
         if len(others) < len(_types(schema)) and set(_types(schema)) & {"number", "integer"}:
             ways.append(self._number(schema))
@@ -181,7 +181,7 @@ class _Rules:
                 rest = {key: e for key, e in rest.items() if not self.is_inexact({key: e})}
             ways.append(self._json({**rest, "type": others}))
         if not ways or not set(schema) <= _NUMBERS | _OBJECT | _ARRAY | _OF_OTHERS:
-            raise _Unsaid
+            raise _NotCoveredError
         return self._added("one", " | ".join(ways))
 
     def _definition(self, name: str) -> str:
@@ -213,7 +213,7 @@ class _Rules:
 
     def _values(self, schema: dict[str, Any]) -> str:
         if not set(schema) <= {"type", "enum", "const"}:
-            raise _Unsaid
+            raise _NotCoveredError
         values = schema.get("enum", [schema.get("const")])
         if "const" in schema:
             values = [value for value in values if value == schema["const"]]
@@ -230,7 +230,7 @@ class _Rules:
             kept = {key: each for key, each in schema.items() if key == "type"}
             ways.append(self._json({**kept, "enum": others}))
         if not ways:
-            raise _Unsaid
+            raise _NotCoveredError
         return self._added("one", " | ".join(ways))
 
     def _terminal(self, body: str) -> str:
@@ -244,16 +244,16 @@ class _Rules:
             return self._json({**own, "type": kinds})
         bounds = bounds_of(schema)
         if is_too_long(bounds):
-            raise _Unsaid
+            raise _NotCoveredError
         body = between(bounds, is_integer=is_integer)
         if body is None:
-            raise _Unsaid
+            raise _NotCoveredError
         if "multipleOf" in schema:
             factor = schema["multipleOf"]
             is_whole = factor == int(factor)
             found = _multiples(schema) if is_whole else multiples_of_fraction(decimal_of(factor))
             if found is None:
-                raise _Unsaid
+                raise _NotCoveredError
             body = f"({body}) & {found}"
         return self._terminal(body)
 
@@ -266,7 +266,7 @@ class _Rules:
             value = properties.get(name, more)
             if value is False:
                 if name in required:
-                    raise _Unsaid
+                    raise _NotCoveredError
                 continue
             quoted = json.dumps(json.dumps(name, ensure_ascii=False), ensure_ascii=False)
             items.append((f'{quoted} ":" {self.rule(value)}', name in required))
@@ -287,11 +287,11 @@ class _Rules:
         least, most = schema.get("minProperties", 0), schema.get("maxProperties")
         n_needed = sum(is_needed for _, is_needed in items)
         if (least > n_needed or most is not None) and n_needed < len(items):
-            raise _Unsaid  # which are there would have to be counted
+            raise _NotCoveredError  # which are there would have to be counted
         least = max(0, least - len(items))
         most = None if most is None else most - len(items)
         if (most is not None and most < least) or (more is False and least):
-            raise _Unsaid
+            raise _NotCoveredError
         if more is False or most == 0:
             return '""', '""'
         rest = self._further(more, [*schema.get("properties", {}), *schema.get("required", ())])
@@ -315,7 +315,7 @@ class _Rules:
         if most is not None:
             first = first[:most]
         if (most is not None and most < least) or any(each is False for each in first):
-            raise _Unsaid
+            raise _NotCoveredError
         behind = '""'
         if more is not False and (most is None or most > len(first)):
             fewest = max(0, least - len(first))
@@ -327,7 +327,7 @@ class _Rules:
                 some = f'{item} ("," {item}){{{max(0, fewest - 1)},{highest}}}'
                 return self._added("list", f'"[" {some if fewest else f"({some})?"} "]"')
         elif least > len(first):
-            raise _Unsaid
+            raise _NotCoveredError
         for i in reversed(range(len(first))):
             item = self.rule(first[i])
             comma = '"," ' if i else ""

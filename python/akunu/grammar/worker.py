@@ -24,9 +24,9 @@ def work(seconds: float, n_bytes: int, numbers: tuple[int, int, int], idle: floa
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else may be written there
     function_of("schema:compile_schema")({})  # imports what jobs need
-    answers.write(b"+")
+    answers.write(b"+")  # ready
     answers.flush()
-    most_left = n_bytes // 4  # behind jobs, before another process takes over
+    most_left = n_bytes // 4  # memory that jobs may leave behind; then this process ends
     if virtual := _virtual_bytes():
         _limit(resource.RLIMIT_AS, virtual + n_bytes + most_left)
     first = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
