@@ -109,6 +109,30 @@ def test_what_generators_write_holds_exactly(schema: dict[str, Any], texts: list
         assert accepts(grammar, text) == valid, text
 
 
+@each_line(
+    "schema, texts",
+    [
+        (
+            {"enum": [LARGE + 1, 3, 1.5, "ab"], "exclusiveMinimum": 1.5, "minProperties": 1},
+            ['"ab"'],
+        ),
+        ({"const": LARGE + 1, "additionalProperties": {}}, []),
+        ({"enum": [LARGE + 1, True], "properties": {"a": INT64}, "items": INT64}, ["true"]),
+        ({"enum": [2**60, 2**60 + 1, 2**60 + 4], "multipleOf": 2, "maximum": 2**60 + 3}, []),
+        ({"enum": [LARGE + 1, "ab", "abcd", {"a": LARGE + 1}], "maxLength": 3}, ['"ab"', '"abcd"']),
+    ],
+)
+def test_values_hold_exactly_beside_other_keywords(
+    schema: dict[str, Any], texts: list[str]
+) -> None:
+    grammar = from_schema(schema)
+    numbers = [str(n + by) for n in (LARGE, 2**60) for by in range(5)]
+    objects = [f'{{"a": {number}}}' for number in numbers if "enum" in schema]
+    for text in [*texts, *numbers, *objects, "3", "1.5"]:
+        valid = Draft202012Validator(schema).is_valid(json.loads(text))
+        assert accepts(grammar, text) == valid, text
+
+
 def test_random_bounds_hold_exactly() -> None:
     drawn = random.Random(0)
     for _ in range(50):
@@ -168,6 +192,7 @@ def test_small_bounds_hold_exactly(schema: dict[str, Any], texts: list[str]) -> 
         ('{"properties": {"a": {"minimum": -1e400}}}', "/properties/a/minimum"),
         ({"properties": {"a": {"minimum": 10**400}}}, "/properties/a/minimum"),
         ({"properties": {"a": {"multipleOf": 10**400}}}, "/properties/a/multipleOf"),
+        ({"patternProperties": {"^a": {"maximum": LARGE}}}, "/patternProperties/^a"),
         ({"not": {"exclusiveMaximum": -(10**400)}}, "/not/exclusiveMaximum"),
         (
             {"properties": {"a": INT64, "b": {"type": "string"}}, "maxProperties": 1},

@@ -36,6 +36,16 @@ class Bounds:
         is_open = self.is_above or self.is_below
         return self.lowest > self.highest or (is_open and self.lowest == self.highest)
 
+    def have(self, number: Decimal) -> bool:
+        """Whether a number lies between them."""
+        is_low = self.lowest is not None and (
+            number < self.lowest or (self.is_above and number == self.lowest)
+        )
+        is_high = self.highest is not None and (
+            number > self.highest or (self.is_below and number == self.highest)
+        )
+        return not is_low and not is_high
+
     def of_integers(self) -> Bounds:
         """The narrowest bounds of the integers between these, themselves allowed."""
         lowest, highest = self.lowest, self.highest

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import Any
 
 from akunu.grammar.number_ranges import (
@@ -177,8 +178,11 @@ class _Rules:
             ways.append(self._number(schema))
         if others:
             rest = {key: each for key, each in schema.items() if key not in _NUMBERS}
+            for key in _OBJECT | _ARRAY:  # the rules above have these, where they matter
+                if key in rest and self.is_inexact({key: rest[key]}):
+                    del rest[key]
             if self.is_inexact(rest):
-                rest = {key: e for key, e in rest.items() if not self.is_inexact({key: e})}
+                raise _NotCoveredError
             ways.append(self._json({**rest, "type": others}))
         if not ways or not set(schema) <= _NUMBERS | _OBJECT | _ARRAY | _OF_OTHERS:
             raise _NotCoveredError
@@ -212,15 +216,23 @@ class _Rules:
         return self._added("json", f"%json {json.dumps(whole, ensure_ascii=False)}")
 
     def _values(self, schema: dict[str, Any]) -> str:
-        if not set(schema) <= {"type", "enum", "const"}:
-            raise _NotCoveredError
         values = schema.get("enum", [schema.get("const")])
+        unneeded = {*_NUMBERS, "enum", "const"}
+        for kind, keys in ((dict, _OF_OBJECTS), (list, _ARRAY)):
+            if not any(isinstance(value, kind) for value in values):
+                unneeded |= keys
+        beside = {key: each for key, each in schema.items() if key not in unneeded}
+        if not set(beside) <= _OBJECT | _ARRAY | _OF_OTHERS or self.is_inexact(beside):
+            raise _NotCoveredError
+        values = [value for value in values if _holds_number(schema, value)]
         if "const" in schema:
             values = [value for value in values if value == schema["const"]]
         kinds = set(_types(schema))
         ways = []
         for value in filter(_is_large, values):
             if isinstance(value, list | dict):
+                if set(beside) & (_ARRAY if isinstance(value, list) else _OF_OBJECTS):
+                    raise _NotCoveredError
                 is_allowed = ("array" if isinstance(value, list) else "object") in kinds
                 ways += [self.rule(_schema_of(value))] if is_allowed else []
             elif kinds & {"number", "integer"}:
@@ -228,7 +240,7 @@ class _Rules:
         others = [value for value in values if not _is_large(value)]
         if others:
             kept = {key: each for key, each in schema.items() if key == "type"}
-            ways.append(self._json({**kept, "enum": others}))
+            ways.append(self._json({**kept, **beside, "enum": others}))
         if not ways:
             raise _NotCoveredError
         return self._added("one", " | ".join(ways))
@@ -336,7 +348,18 @@ class _Rules:
         return self._added("list", f'"[" {behind} "]"')
 
 
+_OF_OBJECTS = _OBJECT | {"patternProperties"}
 _OF_OTHERS = frozenset(("minLength", "maxLength", "pattern", "format", "patternProperties"))
+
+
+def _holds_number(schema: dict[str, Any], value: Any) -> bool:
+    """Whether a value is no number, or has the bounds and the factor of a schema."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return True
+    number = decimal_of(value)
+    factor = Fraction(decimal_of(schema.get("multipleOf", 0)))
+    is_multiple = not factor or (Fraction(number) / factor).denominator == 1
+    return is_multiple and bounds_of(schema).have(number)
 
 
 def _schema_of(value: Any) -> Schema:
