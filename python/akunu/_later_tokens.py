@@ -13,7 +13,8 @@ from akunu._vocabulary import CONTROL, UNKNOWN, USER_DEFINED, Vocabulary
 
 
 def hidden_of(vocabulary: Vocabulary) -> NDArray[np.bool_]:
-    """Return which tokens ordinary words never become, where a user-defined one is no piece."""
+    """Return which tokens ordinary text never becomes: control tokens, and user-defined ones that
+    are no pieces of the model."""
     hidden = np.isin(vocabulary.types, (CONTROL, USER_DEFINED))
     for index, rule in vocabulary.added.items():
         if vocabulary.types[index] == USER_DEFINED:
@@ -22,7 +23,10 @@ def hidden_of(vocabulary: Vocabulary) -> NDArray[np.bool_]:
 
 
 class LaterTokens:
-    """Those of a vocabulary. The others were cut out of a text before it comes to the library."""
+    """The added tokens of a vocabulary that are looked for in normalised text.
+
+    The others are cut out of a text before the library gets it (`_token_matcher.py`).
+    """
 
     def __init__(self, vocabulary: Vocabulary, with_control: bool) -> None:
         """Choose them; `with_control`: control tokens, too."""

@@ -202,3 +202,18 @@ def test_a_client_may_send_a_cut_call_back(client: httpx.Client) -> None:
     again = {**body, "messages": [*SUM, message, result]}
     (choice,) = post(client, "/v1/chat/completions", again)["choices"]
     assert choice["finish_reason"] == "tool_calls"
+
+
+def test_a_number_that_no_double_holds_is_null(client: httpx.Client) -> None:
+    parameters = {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}
+    with akunu.load() as model:
+        ((e,), (nine,)) = map(model.tokenizer.encode, "e9")
+    body = {
+        "messages": SUM,
+        "tools": [{"name": "add", "input_schema": parameters}],
+        "tool_choice": {"type": "any"},
+        "max_tokens": 40,
+        "logit_bias": {str(e): 60, str(nine): 40},  # 9e9999 and so on
+    }
+    (call,) = post(client, "/v1/messages", body)["content"]
+    assert call["input"] == {"x": None}

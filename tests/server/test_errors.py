@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 from typing import Any
@@ -337,3 +338,23 @@ def test_more_messages_than_tokens_fit_are_refused_before_they_are_rendered(
     assert (error["param"], error["code"]) == ("messages", "context_length_exceeded")
     assert "1025 messages" in error["message"]
     assert "1024 tokens" in error["message"]
+
+
+@each_line("stream", [False, True])
+def test_what_nobody_expected_is_in_the_log_with_its_place(
+    stream: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise ZeroDivisionError("a fault of the server")
+
+    caplog.clear()
+    caplog.set_level(logging.ERROR, "akunu.server")
+    with running() as client:
+        monkeypatch.setattr("akunu.grammar.schema.compile_schema", broken)
+        monkeypatch.setattr("akunu.grammar.apart.Workers.compile", broken)
+        body = {"messages": HELLO, "json_schema": {"enum": ["a"]}, "stream": stream}
+        answer = client.post("/v1/chat/completions", json=body)
+    assert "the server failed; its log says how" in answer.text
+    (found,) = [record for record in caplog.records if record.exc_info]
+    assert found.exc_info is not None
+    assert isinstance(found.exc_info[1], ZeroDivisionError)

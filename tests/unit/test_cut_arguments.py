@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic_core import from_json
 
-from akunu.tools.cut_arguments import arguments_so_far
+from akunu.tools.calls import ToolCall
+from akunu.tools.cut_arguments import arguments_of, arguments_so_far
 from lines import each_line
 
 
@@ -27,3 +28,11 @@ def test_what_begins_no_object_is_refused() -> None:
     for text in ("[1, 2", '"a', "hello", "{'a': 1", '{"a" = 1, "b": 2', "{" * 200):
         with pytest.raises(ValueError, match="begins no object"):
             arguments_so_far(text)
+
+
+@each_line("is_cut", [False, True])
+def test_numbers_that_nobody_can_hold_are_null(is_cut: bool) -> None:
+    """As pydantic writes them; a whole answer of Anthropic's API, which is JSON, has them."""
+    text = '{"a": -9e999, "b": ' + "1" * 5000 + ', "c": [1e400, 2]' + ("" if is_cut else "}")
+    found = arguments_of(ToolCall("call_1", "f", text, is_cut=is_cut))
+    assert found == {"a": None, "b": None, "c": [None, 2]}

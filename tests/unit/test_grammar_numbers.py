@@ -109,6 +109,30 @@ def test_what_generators_write_holds_exactly(schema: dict[str, Any], texts: list
         assert accepts(grammar, text) == valid, text
 
 
+@each_line(
+    "schema, texts",
+    [
+        (
+            {"enum": [LARGE + 1, 3, 1.5, "ab"], "exclusiveMinimum": 1.5, "minProperties": 1},
+            ['"ab"'],
+        ),
+        ({"const": LARGE + 1, "additionalProperties": {}}, []),
+        ({"enum": [LARGE + 1, True], "properties": {"a": INT64}, "items": INT64}, ["true"]),
+        ({"enum": [2**60, 2**60 + 1, 2**60 + 4], "multipleOf": 2, "maximum": 2**60 + 3}, []),
+        ({"enum": [LARGE + 1, "ab", "abcd", {"a": LARGE + 1}], "maxLength": 3}, ['"ab"', '"abcd"']),
+    ],
+)
+def test_values_hold_exactly_beside_other_keywords(
+    schema: dict[str, Any], texts: list[str]
+) -> None:
+    grammar = from_schema(schema)
+    numbers = [str(n + by) for n in (LARGE, 2**60) for by in range(5)]
+    objects = [f'{{"a": {number}}}' for number in numbers if "enum" in schema]
+    for text in [*texts, *numbers, *objects, "3", "1.5"]:
+        valid = Draft202012Validator(schema).is_valid(json.loads(text))
+        assert accepts(grammar, text) == valid, text
+
+
 def test_random_bounds_hold_exactly() -> None:
     drawn = random.Random(0)
     for _ in range(50):
@@ -140,6 +164,15 @@ def test_random_bounds_hold_exactly() -> None:
         ({"minimum": 0, "exclusiveMinimum": 0, "maximum": 0.5}, ["0", "0.0", "0.1", "0.5", "0.6"]),
         ({"exclusiveMinimum": 0, "exclusiveMaximum": 0.5}, ["0", "0.5", "0.49", "-0.1"]),
         ({"maximum": 8.44377124939775e-10, "minimum": -0.5}, ["0.0", "-0.5", "0.000000001"]),
+        (
+            {"exclusiveMinimum": 0, "maximum": 0.75, "multipleOf": 0.25},
+            ["0", "0.25", "0.5", "0.50", "0.75", "0.3", "1", "1.25", "0.125"],
+        ),
+        (
+            {"exclusiveMinimum": 0, "maximum": 0.5, "multipleOf": 0.01},
+            ["0", "0.0", "0.01", "0.1", "0.50", "0.005", "0.51", "0.375"],
+        ),
+        ({"maximum": 2**63, "multipleOf": 0.5}, ["9223372036854775808", "1.5", "0.25", "-3"]),
     ],
 )
 def test_small_bounds_hold_exactly(schema: dict[str, Any], texts: list[str]) -> None:
@@ -157,6 +190,10 @@ def test_small_bounds_hold_exactly(schema: dict[str, Any], texts: list[str]) -> 
         ({"multipleOf": 123456.789}, "/multipleOf"),
         ({"items": {"allOf": [{"multipleOf": 65537}, {"multipleOf": 65539}]}}, "/items"),
         ('{"properties": {"a": {"minimum": -1e400}}}', "/properties/a/minimum"),
+        ({"properties": {"a": {"minimum": 10**400}}}, "/properties/a/minimum"),
+        ({"properties": {"a": {"multipleOf": 10**400}}}, "/properties/a/multipleOf"),
+        ({"patternProperties": {"^a": {"maximum": LARGE}}}, "/patternProperties/^a"),
+        ({"not": {"exclusiveMaximum": -(10**400)}}, "/not/exclusiveMaximum"),
         (
             {"properties": {"a": INT64, "b": {"type": "string"}}, "maxProperties": 1},
             "/properties/a",
@@ -167,6 +204,13 @@ def test_what_cannot_be_held_is_refused_by_name(schema: Any, pointer: str) -> No
     with pytest.raises(SchemaError) as refused:
         from_schema(schema)
     assert refused.value.pointer == pointer
+
+
+def test_values_beyond_every_double_hold_exactly() -> None:
+    grammar = from_schema({"enum": [10**400, {"a": [-(10**400)]}]})
+    assert accepts(grammar, "1" + "0" * 400)
+    assert accepts(grammar, '{"a":[-1' + "0" * 400 + "]}")
+    assert not accepts(grammar, "1" + "0" * 399)
 
 
 def test_a_factor_that_no_automaton_holds_is_left_out_where_that_is_allowed() -> None:

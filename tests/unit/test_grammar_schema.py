@@ -223,6 +223,9 @@ def test_weakening_leaves_an_assertion_out_only_where_that_accepts_more() -> Non
     [
         (r"^[^[]*$", ["", "a]"], ["["]),
         (r"^[[:alpha:]]$", ["a]", ":]"], ["b", "a"]),
+        # Behind what may be empty a text may still be at its beginning.
+        (r"^b*(?!^)a?$", ["b", "bba"], ["", "a"]),
+        (r"^(?:a?b?)*(?!^|c).?$", ["a", "abba", "abx"], ["", "c", "x"]),
         # What pydantic writes for a Decimal, alone and with digits that are counted.
         (r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$", ["1.5", "-007", ".5", "3."], ["", ".", "-", "1.2.3"]),
         (

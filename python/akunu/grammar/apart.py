@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from akunu.grammar import Grammar
 
 _MOST_KEPT: Final = 256
-_MOST_KEPT_BYTES: Final = 1 << 24  # of what they were made from
+_MOST_KEPT_BYTES: Final = 1 << 24  # of the sources of the grammars that are kept
 _START_SECONDS: Final = 60.0  # a new process imports llguidance
+_IDLE_SECONDS: Final = 60.0  # after which a process ends that nobody asks
 
 
 class OverBudgetError(ArgumentError):
@@ -45,8 +46,8 @@ class Budget:
 
     seconds: float = 5.0
     n_bytes: int = 512 << 20
-    """Beside what the process has before, with a quarter more for what earlier jobs have left.
-    Linux holds it to that, macOS only to the time."""
+    """What compiling may take beyond the memory that the process begins with. A process may keep a
+    quarter as much from earlier jobs. Linux enforces this; macOS enforces only the time."""
 
 
 class Attempt:
@@ -54,8 +55,8 @@ class Attempt:
 
     def __init__(self) -> None:
         """Begin with the whole budget."""
-        self.seconds = 0.0  # that processes took
-        self.seconds_here = 0.0  # that the engine took to compile once more for each text
+        self.seconds = 0.0  # spent in the processes
+        self.seconds_here = 0.0  # spent here, where the engine compiles again for each text
         self.is_cancelled = False
         self._process: _Process | None = None
         self._lock = threading.Lock()
@@ -155,7 +156,8 @@ class Workers:
     """A few processes that compile, begun when they are needed; the grammars they made are kept."""
 
     def __init__(self, budget: Budget | None = None, *, most: int = 2) -> None:
-        """`most`: how many compile at once; who finds them busy waits for as long as the budget."""
+        """`most`: how many compile at once. A request that finds them busy waits for at most the
+        seconds of the budget."""
         self.budget = budget or Budget()
         self._places = threading.BoundedSemaphore(most)
         self._lock = threading.Lock()
@@ -194,21 +196,25 @@ class Workers:
         if not self._places.acquire(timeout=self.budget.seconds):
             raise QueueFullError("too many grammars are being compiled; try again later")
         try:
-            process = self._taken(attempt)
-            begun = time.monotonic()
-            answer: Any = None
-            try:
-                with attempt.using(process):
-                    answer = process.answer(job, seconds)
-            finally:
-                attempt.seconds += time.monotonic() - begun
-                self._give_back(process, is_well=isinstance(answer, tuple) and answer[1])
-            attempt.check()
+            answer: tuple[Any, bool] | _Exceeded | None = None
+            while answer is None:  # again where the process had just ended since it was idle
+                process = self._taken()
+                try:
+                    with attempt.using(process):
+                        process.wait_until_ready()
+                        begun = time.monotonic()
+                        try:
+                            answer = process.answer(job, seconds)
+                        finally:
+                            attempt.seconds += time.monotonic() - begun
+                finally:
+                    self._give_back(process, is_well=isinstance(answer, tuple) and answer[1])
+                attempt.check()
             return answer[0] if isinstance(answer, tuple) else answer
         finally:
             self._places.release()
 
-    def _taken(self, attempt: Attempt) -> _Process:
+    def _taken(self) -> _Process:
         with self._lock:
             while self._idle:
                 process = self._idle.pop()
@@ -216,13 +222,17 @@ class Workers:
                     self._busy.add(process)
                     return process
                 process.close()
-        process = _Process(self.budget)
+        try:
+            process = _Process(self.budget)
+        except OSError as error:
+            raise QueueFullError(
+                f"no process that compiles the grammar can be begun ({error.strerror}); "
+                "try again later"
+            ) from error
         with self._lock:
             self._busy.add(process)
             if self._is_closed:
                 process.kill()
-        with attempt.using(process):
-            process.wait_until_ready()
         return process
 
     def _give_back(self, process: _Process, *, is_well: bool) -> None:
@@ -265,9 +275,10 @@ class _Process:
         program = (
             f"import sys; sys.path[:] = {sys.path!r}; "
             f"from akunu.grammar.worker import work; "
-            f"work({budget.seconds!r}, {budget.n_bytes}, {engine_numbers()!r})"
+            f"work({budget.seconds!r}, {budget.n_bytes}, {engine_numbers()!r}, {_IDLE_SECONDS!r})"
         )
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # `close` does
+        self._is_ready = False
+        self._log = _log_file()
         self._process = subprocess.Popen(
             [sys.executable, "-c", program],
             stdin=subprocess.PIPE,
@@ -296,11 +307,16 @@ class _Process:
     def wait_until_ready(self) -> None:
         """Wait for its first byte; that it never comes shows when it is asked."""
         assert self._process.stdout is not None
-        with suppress(EOFError, OSError):
-            _read(self._process.stdout, 1, time.monotonic() + _START_SECONDS)
+        if not self._is_ready:
+            self._is_ready = True
+            with suppress(EOFError, OSError):
+                _read(self._process.stdout, 1, time.monotonic() + _START_SECONDS)
 
-    def answer(self, job: bytes, seconds: float) -> tuple[Any, bool] | _Exceeded:
-        """Return what came of a job, and whether the process takes another one."""
+    def answer(self, job: bytes, seconds: float) -> tuple[Any, bool] | _Exceeded | None:
+        """Return what came of a job, and whether the process takes another one.
+
+        None where it had ended by itself, since nobody had asked it for long.
+        """
         output = self._process.stdout
         assert self._process.stdin is not None
         assert output is not None
@@ -314,13 +330,22 @@ class _Process:
         except TimeoutError:
             return _Exceeded("time")
         except (EOFError, OSError):
-            return _Exceeded(self._why_it_ended())
+            return self._why_it_ended()
         return _Exceeded("memory") if isinstance(answer[0], MemoryError) else answer
 
-    def _why_it_ended(self) -> str:
-        self._process.wait()
+    def _why_it_ended(self) -> _Exceeded | None:
+        if self._process.wait() == 0:
+            return None
         self._log.seek(0)
-        return "memory" if b"memory allocation" in self._log.read()[-4000:] else "size"
+        is_memory = b"memory allocation" in self._log.read()[-4000:]
+        return _Exceeded("memory" if is_memory else "size")
+
+
+def _log_file() -> IO[bytes]:
+    """Return a file for what a process says: without a disk, which may be read-only or full."""
+    if sys.platform == "linux":
+        return os.fdopen(os.memfd_create("akunu-compiler-log"), "w+b")
+    return tempfile.TemporaryFile()
 
 
 def _read(file: IO[bytes], size: int, ends: float) -> bytes:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from akunu.errors import ArgumentError
 from akunu.grammar.apart import OverBudgetError
 from akunu.grammar.errors import SchemaError
+from akunu.grammar.schema_reading import fits_double
 
 _COUNTS: Final = ("maxLength", "minLength", "maxItems", "minItems", "maxProperties")
 _NAMES: Final = {"regex": "regex", "rules": "grammar", "choice": "choice"}
@@ -59,6 +60,8 @@ def _weighed(value: Any, pointer: str) -> Iterator[tuple[float, str]]:
 def _weight(keyword: str, value: Any) -> float:
     """Return about how many states or rules a keyword makes."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and not fits_double(value):  # of values, which may be larger than a keyword's
+        return 0.0
     if keyword == "multipleOf" and is_number:
         # Its digits without the point: multiples of 0.001 go by 1, of 1.001 by 1001.
         return float(value if value == int(value) else f"{value}".replace(".", "") or 0)

@@ -1,7 +1,7 @@
 r"""Patterns of JSON schemas in the words of llguidance, which reads Rust's dialect.
 
-What a pattern says of a whole text becomes one or more expressions that a text has to match from
-its beginning to its end; edges and looks around are worked out here.
+A pattern is searched for anywhere in a text. It becomes one or more expressions that the text has
+to match as a whole, without edges (`^`, `$`) and looks ahead or behind, which llguidance lacks.
 
 >>> translated("a|^b")
 ('^(?:(?s:.)+a(?s:.)*|a(?s:.)*|b(?s:.)*)$',)
@@ -36,8 +36,9 @@ from akunu.grammar.gbnf_parsing import Chars
 
 MOST_CHARACTERS = 50_000
 """Of a pattern: each token of a text costs time for each of its characters."""
-_MOST_UNROLLED = 3
+_MOST_UNROLLED = 3  # repetitions of a part with an edge or a look, written out
 _MOST_STEPS = 2000
+_MOST_EMPTY = 50  # parts that may be empty in front of `(?!^)`: the square of it is written
 _REST: Node = Repeat(EVERY, 0, None)
 
 
@@ -92,7 +93,7 @@ def _plain(node: Node) -> Node:
 
 
 class _Reader:
-    """Works out edges and looks around, in not too many steps."""
+    """Rewrites edges and looks as expressions of whole texts, in a bounded number of steps."""
 
     def __init__(self) -> None:
         self._n_steps = 0
@@ -101,7 +102,7 @@ class _Reader:
         """All texts in which a pattern is found."""
         items: list[Node] = list(node.parts) if isinstance(node, Sequence) else [node]
         ends: list[Node] = []
-        # What has to be before the end of the text is asked of the whole of it.
+        # `(?<=x)$`: the whole text has to end with x.
         while len(items) > 1 and isinstance(items[-1], Edge) and items[-1].is_end:
             look = items[-2]
             if not isinstance(look, Look) or not look.is_behind:
@@ -121,7 +122,10 @@ class _Reader:
         return _both([found, *ends])
 
     def _following(self, items: list[Node], *, at_start: bool) -> Node:
-        """What a text may be from a place on where these are found one after the other."""
+        """What a text may be from here to its end, where it goes on with these items in turn.
+
+        `at_start`: whether "here" is the beginning of the text.
+        """
         self._n_steps += 1
         if self._n_steps > _MOST_STEPS:
             raise PatternError(0, "too many alternatives with edges or looks around")
@@ -133,10 +137,13 @@ class _Reader:
         if n_plain:
             own = items[:n_plain]
             rest = items[n_plain:]
-            further = _sequence([*own, self._following(rest, at_start=False)])
+            later = self._following(rest, at_start=False)
             if at_start and all(map(nullable, own)) and any(map(_begins, rest)):
+                # Behind no characters this is still the beginning, which `(?!^)` asks for.
+                before = [_not_empty(_sequence(own))] if any(map(_denies_begin, rest)) else own
+                further = _sequence([*before, later])
                 return _choice([self._following(rest, at_start=True), further])
-            return further
+            return _sequence([*own, later])
         first, rest = items[0], items[1:]
         if isinstance(first, Edge):
             if first.is_end:
@@ -171,8 +178,8 @@ class _Reader:
             )
         if (found := _without_looks(repeat)) is not None and rest == [Edge(is_end=True)]:
             return found
-        # Options without edges any number of times; before them one that begins the text, and
-        # behind them one that ends it.
+        # An option with `^` can only come first, and one with `$` last. Between them are options
+        # without edges.
         options = list(part.options) if isinstance(part, Choice) else [part]
         options = [each for option in options for each in _spread(option)]
         plain = [each for each in options if not _holds(each, (Edge, Look))]
@@ -181,7 +188,7 @@ class _Reader:
         if len(plain) + len(ends) + len(begins) < len(options):
             raise PatternError(_position(part), "a look around or an edge that is repeated")
 
-        # One that may be empty at the edge may be there as often as needed.
+        # An option that is empty at the edge may be repeated there: `least` asks for nothing more.
         is_free = any(
             all(map(nullable, each.parts[:-1] if each in ends else each.parts[1:]))
             for each in (*ends, *begins)
@@ -206,7 +213,7 @@ class _Reader:
 
 
 def _spread(node: Node) -> list[Node]:
-    """The options of a sequence whose first or last part is a choice with an edge."""
+    """The sequences that are meant where the first or last part is a choice with an edge."""
     if not isinstance(node, Sequence) or not node.parts:
         return [node]
     for i in (0, len(node.parts) - 1):
@@ -233,7 +240,7 @@ def _begins_text(node: Node) -> bool:
 
 
 def _without_looks(repeat: Repeat) -> Node | None:
-    """`((?!word).)*` up to the end of a text: characters in which no word begins."""
+    """`((?!word).)*` up to the end of a text, as characters among which no word is; or None."""
     part = repeat.part
     if not isinstance(part, Sequence) or len(part.parts) != 2:
         return None
@@ -254,6 +261,33 @@ def _holds(node: Node, kinds: tuple[type, ...]) -> bool:
 def _begins(node: Node) -> bool:
     """Whether the beginning of the text is asked for in it."""
     return any(part == Edge(is_end=False) for part in _parts(node))
+
+
+def _denies_begin(node: Node) -> bool:
+    """Whether a look asks that this is not the beginning of the text."""
+    return any(
+        isinstance(part, Look) and part.is_negative and _begins(part.part) for part in _parts(node)
+    )
+
+
+def _not_empty(node: Node) -> Node:
+    """The texts of an expression but the empty one."""
+    if not nullable(node):
+        return node
+    if isinstance(node, Choice):
+        return _choice([_not_empty(option) for option in node.options])
+    if isinstance(node, Repeat):
+        if node.most == 0:
+            return NEVER
+        if not nullable(node.part):
+            return Repeat(node.part, 1, node.most)
+        most = None if node.most is None else node.most - 1
+        return _sequence([_not_empty(node.part), Repeat(node.part, 0, most)])
+    assert isinstance(node, Sequence)
+    parts = node.parts
+    if len(parts) > _MOST_EMPTY:
+        raise PatternError(0, f"more than {_MOST_EMPTY} parts that may be empty before a look")
+    return _choice([_sequence([_not_empty(parts[i]), *parts[i + 1 :]]) for i in range(len(parts))])
 
 
 def _parts(node: Node) -> Iterator[Node]:

@@ -1,7 +1,8 @@
-"""Expressions of the texts that fit several others, or not another: by derivatives.
+"""Rewrites an expression with intersections and complements (Both, Not) as one without them.
 
-The states of the automaton are what is left of an expression behind a text (Brzozowski). It is made
-small (Moore), and its states are taken away one by one until an expression is left.
+Its automaton is built by derivatives: a state is the expression of what may follow a text that was
+read (Brzozowski). States that go on alike are merged (Moore), and then states are eliminated one by
+one until an expression is left.
 """
 
 from __future__ import annotations
@@ -24,12 +25,10 @@ from akunu.grammar.ecma_parsing import (
 from akunu.grammar.gbnf_parsing import LAST, Chars, Ranges, united
 
 _MOST_STATES = 600
-_MOST_ASKED = 1500
-"""Characters and operators of an expression."""
-_MOST_LEFT = 100_000
-"""Those of all states."""
-_MOST_PARTS = 6000
-"""Those of the expression that comes out."""
+# Parts are the characters and operators of an expression:
+_MOST_PARTS_IN = 1500  # of the one that is rewritten
+_MOST_PARTS_OF_STATES = 100_000  # of all states together
+_MOST_PARTS_OUT = 6000  # of the result
 
 
 class TooLargeError(Exception):
@@ -58,12 +57,12 @@ def without_both(node: Node) -> Node:
     for state in open_states:
         moves.append([])
         for letter in letters:
-            following = _behind(state, letter[0][0])
+            following = _after(state, letter[0][0])
             if following not in numbers:
                 if len(numbers) >= _MOST_STATES:
                     raise TooLargeError(f"more than {_MOST_STATES} states")
                 n_parts += _size(following)
-                if n_parts > _MOST_LEFT:
+                if n_parts > _MOST_PARTS_OF_STATES:
                     raise TooLargeError("too large states")
                 numbers[following] = len(numbers)
                 open_states.append(following)
@@ -72,15 +71,15 @@ def without_both(node: Node) -> Node:
 
 
 def _letters(node: Node) -> list[Ranges]:
-    """Classes of characters that no part tells apart."""
+    """Classes of characters: each part of the expression has all of a class, or none."""
     classes: list[Ranges] = []
     left = [node]
     n_parts = 0
     while left:
         part = left.pop()
         n_parts += 1
-        if n_parts > _MOST_ASKED:
-            raise TooLargeError(f"more than {_MOST_ASKED} parts")
+        if n_parts > _MOST_PARTS_IN:
+            raise TooLargeError(f"more than {_MOST_PARTS_IN} parts")
         if isinstance(part, Properties):
             raise TooLargeError("Unicode's properties in it")
         if isinstance(part, Chars):
@@ -112,26 +111,26 @@ def _has(ranges: Ranges, code: int) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _behind(node: Node, code: int) -> Node:
-    """What is left of an expression behind a character."""
+def _after(node: Node, code: int) -> Node:
+    """The derivative: what may follow in a text that begins with this character."""
     if isinstance(node, Chars):
         return EMPTY if _has(node.ranges, code) else NEVER
     if isinstance(node, Choice):
-        return _one(*(_behind(option, code) for option in node.options))
+        return _one(*(_after(option, code) for option in node.options))
     if isinstance(node, Both):
-        return _all(*(_behind(part, code) for part in node.parts))
+        return _all(*(_after(part, code) for part in node.parts))
     if isinstance(node, Not):
-        return _not(_behind(node.part, code))
+        return _not(_after(node.part, code))
     if isinstance(node, Repeat):
         if node.most == 0:
             return NEVER
         most = None if node.most is None else node.most - 1
         again = EMPTY if most == 0 else Repeat(node.part, max(0, node.least - 1), most)
-        return _then(_behind(node.part, code), again)
+        return _then(_after(node.part, code), again)
     assert isinstance(node, Sequence)
     ways = []
     for i, part in enumerate(node.parts):
-        ways.append(_then(_behind(part, code), *node.parts[i + 1 :]))
+        ways.append(_then(_after(part, code), *node.parts[i + 1 :]))
         if not nullable(part):
             break
     return _one(*ways)
@@ -210,7 +209,7 @@ def _expression(moves: list[list[int]], ends: list[bool], letters: list[Ranges])
                 way = _then(first, *around, last)
                 known = edges.get((before, after), NEVER)
                 edges[before, after] = _shortened(_one(known, way))
-        if sum(map(_size, edges.values())) > _MOST_PARTS:
+        if sum(map(_size, edges.values())) > _MOST_PARTS_OUT:
             raise TooLargeError("too long an expression")
     return edges.get((start, end), NEVER)
 

@@ -59,7 +59,7 @@ class Properties:
 
     ranges: Ranges
     names: tuple[str, ...]
-    """Those of `\P{...}` begin with `^`."""
+    r"""Those of `\P{...}` begin with `^`."""
     is_inverted: bool = False
 
 

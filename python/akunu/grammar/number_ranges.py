@@ -36,8 +36,18 @@ class Bounds:
         is_open = self.is_above or self.is_below
         return self.lowest > self.highest or (is_open and self.lowest == self.highest)
 
+    def have(self, number: Decimal) -> bool:
+        """Whether a number lies between them."""
+        is_low = self.lowest is not None and (
+            number < self.lowest or (self.is_above and number == self.lowest)
+        )
+        is_high = self.highest is not None and (
+            number > self.highest or (self.is_below and number == self.highest)
+        )
+        return not is_low and not is_high
+
     def of_integers(self) -> Bounds:
-        """The same for integers, which are among them where they are allowed."""
+        """The narrowest bounds of the integers between these, themselves allowed."""
         lowest, highest = self.lowest, self.highest
         if lowest is not None:
             whole = _whole(lowest, up=True)
@@ -108,6 +118,8 @@ def _magnitude(bounds: Bounds, is_integer: bool) -> str:
     return f"({least} & /({'|'.join(_at_most(bounds.highest, bounds.is_below, is_integer))})/)"
 
 
+# Both return alternatives: one for each digit of the bound in which a number first differs from it,
+# and those for numbers with more digits, or fewer.
 def _at_least(bound: Decimal, is_above: bool, is_integer: bool) -> list[str]:
     whole, fraction = _digits(bound)
     any_fraction = "" if is_integer else r"(\.[0-9]+)?"
@@ -170,6 +182,26 @@ def multiples(factor: int, *, is_integer: bool) -> str | None:
     ends = "|".join(f"{each:0{n_digits}}" for each in small)
     point = "" if is_integer else r"(\.0+)?"
     return f"/-?({'|'.join(map(str, small))}|[1-9][0-9]*({ends})){point}/"
+
+
+def multiples_of_fraction(factor: Decimal) -> str | None:
+    r"""Return what matches the multiples of a fraction of which 1 is one; None for other factors.
+
+    >>> multiples_of_fraction(Decimal("0.25"))
+    '/-?(0|[1-9][0-9]*)(\\.(0|25|5|75)0*)?/'
+    """
+    _, fraction = _digits(factor)
+    n_digits, step = len(fraction), int(fraction)
+    if factor >= 1 or 10**n_digits % step:
+        return None
+    if step == 1:
+        ends = f"[0-9]{{1,{n_digits}}}"
+    elif 10**n_digits // step > _MOST_RESIDUES:
+        return None
+    else:
+        parts = (f"{each:0{n_digits}}".rstrip("0") for each in range(0, 10**n_digits, step))
+        ends = f"({'|'.join(part or '0' for part in parts)})"
+    return rf"/-?(0|[1-9][0-9]*)(\.{ends}0*)?/"
 
 
 def is_too_long(bounds: Bounds) -> bool:

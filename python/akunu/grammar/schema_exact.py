@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import Any
 
 from akunu.grammar.number_ranges import (
@@ -19,6 +20,7 @@ from akunu.grammar.number_ranges import (
     decimal_of,
     is_too_long,
     multiples,
+    multiples_of_fraction,
 )
 from akunu.grammar.schema_reading import TYPES, Schema
 
@@ -37,12 +39,12 @@ _KEY = (
 )
 
 
-class _Unsaid(Exception):  # noqa: N818
-    """These rules have no words for a part; llguidance's schema has, if not exactly."""
+class _NotCoveredError(Exception):
+    """These rules do not cover a part of a schema: llguidance takes the whole, if not exactly."""
 
 
 def exact(schema: Schema, whitespace: str | None, options: dict[str, Any]) -> str | None:
-    """Return rules of Lark for a schema; None where llguidance holds its numbers, or these do not.
+    """Return rules of Lark for a schema; None where llguidance is exact, or rules do not cover it.
 
     `whitespace`: what may stand between its parts; `options`: those of `x-guidance`.
     """
@@ -54,7 +56,7 @@ def exact(schema: Schema, whitespace: str | None, options: dict[str, Any]) -> st
         return None
     try:
         start = rules.rule(root)
-    except _Unsaid:
+    except _NotCoveredError:
         return None
     ignored = f'%llguidance {{"ignore_once": true}}\n%ignore /{whitespace}/\n' if whitespace else ""
     return f"{ignored}start: {start}\n" + "".join(
@@ -90,7 +92,7 @@ def _is_large(value: Any) -> bool:
     if isinstance(value, dict):
         return any(map(_is_large, value.values()))
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and math.isfinite(value) and abs(value) > EXACT
+    return is_number and EXACT < abs(value) < math.inf
 
 
 def _is_open_wrongly(schema: dict[str, Any]) -> bool:
@@ -170,17 +172,20 @@ class _Rules:
             if kind in others and self.is_inexact(own):
                 others.remove(kind)
                 if kind == "object" and "patternProperties" in schema:
-                    raise _Unsaid
+                    raise _NotCoveredError
                 ways.append(write(own))
         if len(others) < len(_types(schema)) and set(_types(schema)) & {"number", "integer"}:
             ways.append(self._number(schema))
         if others:
             rest = {key: each for key, each in schema.items() if key not in _NUMBERS}
+            for key in _OBJECT | _ARRAY:  # the rules above have these, where they matter
+                if key in rest and self.is_inexact({key: rest[key]}):
+                    del rest[key]
             if self.is_inexact(rest):
-                rest = {key: e for key, e in rest.items() if not self.is_inexact({key: e})}
+                raise _NotCoveredError
             ways.append(self._json({**rest, "type": others}))
         if not ways or not set(schema) <= _NUMBERS | _OBJECT | _ARRAY | _OF_OTHERS:
-            raise _Unsaid
+            raise _NotCoveredError
         return self._added("one", " | ".join(ways))
 
     def _definition(self, name: str) -> str:
@@ -211,15 +216,23 @@ class _Rules:
         return self._added("json", f"%json {json.dumps(whole, ensure_ascii=False)}")
 
     def _values(self, schema: dict[str, Any]) -> str:
-        if not set(schema) <= {"type", "enum", "const"}:
-            raise _Unsaid
         values = schema.get("enum", [schema.get("const")])
+        unneeded = {*_NUMBERS, "enum", "const"}
+        for kind, keys in ((dict, _OF_OBJECTS), (list, _ARRAY)):
+            if not any(isinstance(value, kind) for value in values):
+                unneeded |= keys
+        beside = {key: each for key, each in schema.items() if key not in unneeded}
+        if not set(beside) <= _OBJECT | _ARRAY | _OF_OTHERS or self.is_inexact(beside):
+            raise _NotCoveredError
+        values = [value for value in values if _holds_number(schema, value)]
         if "const" in schema:
             values = [value for value in values if value == schema["const"]]
         kinds = set(_types(schema))
         ways = []
         for value in filter(_is_large, values):
             if isinstance(value, list | dict):
+                if set(beside) & (_ARRAY if isinstance(value, list) else _OF_OBJECTS):
+                    raise _NotCoveredError
                 is_allowed = ("array" if isinstance(value, list) else "object") in kinds
                 ways += [self.rule(_schema_of(value))] if is_allowed else []
             elif kinds & {"number", "integer"}:
@@ -227,9 +240,9 @@ class _Rules:
         others = [value for value in values if not _is_large(value)]
         if others:
             kept = {key: each for key, each in schema.items() if key == "type"}
-            ways.append(self._json({**kept, "enum": others}))
+            ways.append(self._json({**kept, **beside, "enum": others}))
         if not ways:
-            raise _Unsaid
+            raise _NotCoveredError
         return self._added("one", " | ".join(ways))
 
     def _terminal(self, body: str) -> str:
@@ -243,18 +256,17 @@ class _Rules:
             return self._json({**own, "type": kinds})
         bounds = bounds_of(schema)
         if is_too_long(bounds):
-            raise _Unsaid
+            raise _NotCoveredError
         body = between(bounds, is_integer=is_integer)
         if body is None:
-            raise _Unsaid
+            raise _NotCoveredError
         if "multipleOf" in schema:
             factor = schema["multipleOf"]
-            if factor != int(factor) or (found := _multiples(schema)) is None:
-                if factor != 1 or not is_integer:
-                    raise _Unsaid
-                found = None
-            if found is not None:
-                body = f"({body}) & {found}"
+            is_whole = factor == int(factor)
+            found = _multiples(schema) if is_whole else multiples_of_fraction(decimal_of(factor))
+            if found is None:
+                raise _NotCoveredError
+            body = f"({body}) & {found}"
         return self._terminal(body)
 
     def _object(self, schema: dict[str, Any]) -> str:
@@ -266,7 +278,7 @@ class _Rules:
             value = properties.get(name, more)
             if value is False:
                 if name in required:
-                    raise _Unsaid
+                    raise _NotCoveredError
                 continue
             quoted = json.dumps(json.dumps(name, ensure_ascii=False), ensure_ascii=False)
             items.append((f'{quoted} ":" {self.rule(value)}', name in required))
@@ -287,11 +299,11 @@ class _Rules:
         least, most = schema.get("minProperties", 0), schema.get("maxProperties")
         n_needed = sum(is_needed for _, is_needed in items)
         if (least > n_needed or most is not None) and n_needed < len(items):
-            raise _Unsaid  # which are there would have to be counted
+            raise _NotCoveredError  # which are there would have to be counted
         least = max(0, least - len(items))
         most = None if most is None else most - len(items)
         if (most is not None and most < least) or (more is False and least):
-            raise _Unsaid
+            raise _NotCoveredError
         if more is False or most == 0:
             return '""', '""'
         rest = self._further(more, [*schema.get("properties", {}), *schema.get("required", ())])
@@ -315,7 +327,7 @@ class _Rules:
         if most is not None:
             first = first[:most]
         if (most is not None and most < least) or any(each is False for each in first):
-            raise _Unsaid
+            raise _NotCoveredError
         behind = '""'
         if more is not False and (most is None or most > len(first)):
             fewest = max(0, least - len(first))
@@ -327,7 +339,7 @@ class _Rules:
                 some = f'{item} ("," {item}){{{max(0, fewest - 1)},{highest}}}'
                 return self._added("list", f'"[" {some if fewest else f"({some})?"} "]"')
         elif least > len(first):
-            raise _Unsaid
+            raise _NotCoveredError
         for i in reversed(range(len(first))):
             item = self.rule(first[i])
             comma = '"," ' if i else ""
@@ -336,7 +348,18 @@ class _Rules:
         return self._added("list", f'"[" {behind} "]"')
 
 
+_OF_OBJECTS = _OBJECT | {"patternProperties"}
 _OF_OTHERS = frozenset(("minLength", "maxLength", "pattern", "format", "patternProperties"))
+
+
+def _holds_number(schema: dict[str, Any], value: Any) -> bool:
+    """Whether a value is no number, or has the bounds and the factor of a schema."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return True
+    number = decimal_of(value)
+    factor = Fraction(decimal_of(schema.get("multipleOf", 0)))
+    is_multiple = not factor or (Fraction(number) / factor).denominator == 1
+    return is_multiple and bounds_of(schema).have(number)
 
 
 def _schema_of(value: Any) -> Schema:

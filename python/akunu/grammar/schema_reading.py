@@ -181,6 +181,14 @@ def _count(place: Place, keyword: str, value: Any) -> _Read:
     yield keyword, int(value)
 
 
+def fits_double(value: float) -> bool:
+    """Whether a number is one that a double can hold, if rounded: an int of JSON may be larger."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 def _number(place: Place, keyword: str, value: Any) -> _Read:
     if isinstance(value, bool) and keyword.startswith("exclusive"):  # as draft 4 had it
         limit = "minimum" if keyword == "exclusiveMinimum" else "maximum"
@@ -189,7 +197,7 @@ def _number(place: Place, keyword: str, value: Any) -> _Read:
         return
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise place.refuse(f"a number is expected, not {_shown(value)}", keyword)
-    if not math.isfinite(value):
+    if not fits_double(value):
         raise place.refuse("a number is expected that a double can hold", keyword)
     if keyword == "multipleOf" and value <= 0:
         raise place.refuse(f"more than 0, not {value}", keyword)

@@ -13,25 +13,24 @@ from typing import Any, BinaryIO, Final
 from akunu.grammar.apart import function_of
 from akunu.grammar.limits import tell_engine_numbers
 
-_IDLE_SECONDS: Final = 60.0
 _MAXRSS_UNIT: Final = 1 if sys.platform == "darwin" else 1024
 
 
-def work(seconds: float, n_bytes: int, numbers: tuple[int, int, int]) -> None:
-    """Answer jobs from stdin at stdout, until none has come for a minute or nobody asks."""
+def work(seconds: float, n_bytes: int, numbers: tuple[int, int, int], idle: float) -> None:
+    """Answer jobs from stdin at stdout, until none has come for `idle` seconds or nobody asks."""
     tell_engine_numbers(numbers)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     jobs = os.fdopen(os.dup(0), "rb", buffering=0)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else may be written there
     function_of("schema:compile_schema")({})  # imports what jobs need
-    answers.write(b"+")
+    answers.write(b"+")  # ready
     answers.flush()
-    most_left = n_bytes // 4  # behind jobs, before another process takes over
+    most_left = n_bytes // 4  # memory that jobs may leave behind; then this process ends
     if virtual := _virtual_bytes():
         _limit(resource.RLIMIT_AS, virtual + n_bytes + most_left)
     first = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    while select.select([jobs], [], [], _IDLE_SECONDS)[0]:
+    while select.select([jobs], [], [], idle)[0]:
         if (head := _read(jobs, 8)) is None:
             return
         job = _read(jobs, *struct.unpack("<Q", head))

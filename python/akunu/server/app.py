@@ -27,7 +27,7 @@ from akunu.grammar.apart import Budget, Workers
 from akunu.server.access import Access
 from akunu.server.access_log import AccessLog
 from akunu.server.error_shapes import shaped
-from akunu.server.errors import ApiError, api_error, invalid
+from akunu.server.errors import ApiError, api_error, internal_error, invalid
 from akunu.server.journal import Journal
 from akunu.server.json_body import JsonResponse
 from akunu.server.keys import Keys
@@ -191,4 +191,4 @@ async def _not_valid(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    return answer_of(request, api_error(error))
+    return answer_of(request, internal_error())  # uvicorn writes the error to the log

@@ -7,6 +7,7 @@ says so.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -26,6 +27,7 @@ from akunu.errors import (
 )
 from akunu.server.json_words import in_json_words, shown
 
+_LOG: Final = logging.getLogger("akunu.server")
 RETRY_AFTER_SECONDS: Final = 1  # a place in the queue is free again soon
 _PART: Final = r"""[^/\s:,;'"()](?:[^/\n:,;'"()]*[^/\s:,;'"()])?/"""  # of a path, spaces within
 _FOLDERS: Final = re.compile(rf"(?<![\w.~/:])/(?=[^\s/])(?:{_PART})*")
@@ -144,6 +146,12 @@ def api_error(
         return ApiError(500, text, param="model", code="model_not_loaded", headers=_NEVER_AGAIN)
     if isinstance(error, AkunuError):
         return ApiError(500, text)
+    _LOG.error("a request met an error that nobody expected", exc_info=error)
+    return internal_error()
+
+
+def internal_error() -> ApiError:
+    """Return the error for what is the server's fault."""
     return ApiError(500, "the server failed; its log says how", code="internal_error")
 
 

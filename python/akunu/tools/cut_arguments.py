@@ -1,8 +1,13 @@
-"""What there is of the arguments of a call that was cut."""
+"""The arguments of a call as an object of JSON, also of a call that was cut.
+
+A number that no double holds, such as 9e999, is null there, as where JavaScript and pydantic write
+JSON: Python would read infinity, which JSON cannot say.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, Final
 
 from akunu._text_reader import TextReader
@@ -14,7 +19,7 @@ _CLOSERS: Final = {"{": "}", "[": "]"}
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
     """Return the arguments of a call; of one that was cut, those that are there."""
-    return arguments_so_far(call.arguments_text) if call.is_cut else call.arguments
+    return arguments_so_far(call.arguments_text) if call.is_cut else _read(call.arguments_text)
 
 
 def arguments_so_far(text: str) -> dict[str, Any]:
@@ -45,10 +50,28 @@ def arguments_so_far(text: str) -> dict[str, Any]:
         elif character == ",":
             end, closing = at, closers
     try:
-        found: dict[str, Any] = json.loads(text + closers)
+        return _read(text + closers)
     except ValueError:
-        found = json.loads(text[:end] + closing)
+        return _read(text[:end] + closing)
+
+
+def _read(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        text, parse_float=_float, parse_int=_int, parse_constant=lambda _: None
+    )
     return found
+
+
+def _float(text: str) -> float | None:
+    found = float(text)
+    return found if math.isfinite(found) else None
+
+
+def _int(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:  # thousands of digits, which Python does not read
+        return None
 
 
 def begins_object(text: str) -> bool:
