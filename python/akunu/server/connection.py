@@ -22,8 +22,7 @@ from akunu.server.json_body import written
 from akunu.server.settings import ServerSettings
 
 _LINGER_SECONDS: Final = 2.0  # closed at once, a client that still sends would not see the answer
-
-
+_FIRST_PROBE_SECONDS: Final = 0.1  # quick answers come without one
 _PROBE_SECONDS: Final = 0.5
 _REFUSAL_SECONDS: Final = 0.05  # in which a network brings the refusal of a client that is gone
 _MOST_PROBES: Final = 8  # parsers have limits; the first one tells of a client that is gone
@@ -77,7 +76,7 @@ class Connection(H11Protocol):
             self.transport.close()
             return None
         is_told = self.cycle is not None and self.cycle.response_started
-        self._probing = self._after(0 if is_told else _PROBE_SECONDS, self._probe)
+        self._probing = self._after(0 if is_told else _FIRST_PROBE_SECONDS, self._probe)
         return True
 
     @property
