@@ -97,3 +97,12 @@ def test_a_tool_that_is_allowed_and_not_done_is_left_out(client: httpx.Client) -
     assert answer.status_code == 200, answer.text
     (item,) = answer.json()["output"]
     assert item["name"] == "add"
+
+
+def test_the_type_of_a_tool_is_a_text(client: httpx.Client) -> None:
+    tools = [{"type": 5, "name": "add"}]
+    for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/api/chat"):
+        asked = {"input": SUM} if path == "/v1/responses" else {"messages": SUM, "max_tokens": 1}
+        answer = client.post(path, json={**asked, "tools": tools})
+        assert answer.status_code == 400, path
+        assert "tools[0].type must be a text" in answer.text

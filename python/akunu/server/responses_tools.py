@@ -49,7 +49,9 @@ class _Tools:
     def add(self, tool: Any, where: str, namespace: str | None = None) -> None:
         if not isinstance(tool, dict):
             raise invalid(self._field, f"{where} must be an object, got {kind_of(tool)}")
-        kind = tool.get("type", "function")
+        kind = tool.get("type") or "function"
+        if not isinstance(kind, str):
+            raise invalid(self._field, f"{where}.type must be a text, got {kind_of(kind)}")
         if kind == "namespace" and namespace is None:
             self._add_namespace(tool, where)
         elif kind == "function":

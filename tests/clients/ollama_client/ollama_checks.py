@@ -165,8 +165,8 @@ def test_errors_say_what_is_wrong(client: ollama.Client) -> None:
     assert caught.value.status_code == 400
     assert "mirostat" in caught.value.error
     with pytest.raises(ollama.ResponseError) as caught:
-        client.embed(model="ember", input="text")
-    assert caught.value.status_code == 404
+        client.embed(model="ember", input="text")  # which is there, and is no encoder
+    assert caught.value.status_code == 400
 
 
 async def test_the_async_client(async_client: ollama.AsyncClient) -> None:
