@@ -14,7 +14,7 @@ std::string_view character_before(std::string_view text, size_t end) {
   return text.substr(begin, end - begin);
 }
 
-std::string_view character_at(std::string_view text, size_t begin) {
+std::string_view character_from(std::string_view text, size_t begin) {
   return text.substr(begin, utf8_length(text.substr(begin)));
 }
 
@@ -25,7 +25,7 @@ bool is_word_of_its_own(std::string_view text, size_t begin, size_t end) {
     return is_word_character(to_characters(character)[0]);
   };
   return !(begin > 0 && is_word(character_before(text, begin))) &&
-         !(end < text.size() && is_word(character_at(text, end)));
+         !(end < text.size() && is_word(character_from(text, end)));
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ size_t spaces_begin(std::string_view text, size_t end, size_t least) {
 
 size_t spaces_end(std::string_view text, size_t begin) {
   while (begin < text.size()) {
-    const std::string_view character = character_at(text, begin);
+    const std::string_view character = character_from(text, begin);
     if (!is_space(character)) break;
     begin += character.size();
   }
