@@ -37,8 +37,9 @@ class HfQuantization {
   // How the layer is quantised whose weight is `layer` + ".weight"; nothing where config.json does not speak
   // of MLX's groups. Its own entry is taken at its word. Without one, the first that fits the shape: an entry
   // whose name differs by "model." or "language_model." in front, that of the columns where its name tells
-  // them, that of all, groups of the size or of the bits of all, and the only ones that there are. Where none fits, that of all. Throws like the
-  // constructor, and ModelFormatError where several are left; `label` names the tensor in that.
+  // them, that of all, groups of the size or of the bits of all, and the only ones that there are. Where none
+  // fits, that of all. Throws like the constructor, and ModelFormatError where several are left; `label` names
+  // the tensor in that.
   std::optional<MlxGroups> mlx_groups(const std::string& layer, const MlxShape& shape,
                                       const std::string& label) const;
 

@@ -41,7 +41,8 @@ void use(std::string_view text) {
             "longer contexts have as many");
   }
   ConfigObject whole(json, "config.json");
-  HfQuantization(whole).mlx_groups("model.layers.0.mlp.up_proj");
+  const std::string layer = "model.layers.0.mlp.up_proj";
+  HfQuantization(whole).mlx_groups(layer, {.words = 16, .scales = 2}, layer);
 }
 
 void check_message(const Error& error) {
