@@ -5,15 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from akunu.grammar.gbnf_parsing import (
-    Chars,
-    Choice,
-    Expression,
-    Repeat,
-    Rule,
-    Sequence,
-    parse_gbnf,
-)
+from akunu.grammar.expressions import Chars, Choice, Repeat, Sequence
+from akunu.grammar.gbnf_parsing import Expression, Rule, parse_gbnf
 
 _DEEP = 12
 """From this depth on, repetitions are as short and alternatives as small as they may be."""

@@ -20,19 +20,16 @@ from akunu.grammar.ecma_parsing import (
     EVERY,
     NEVER,
     Both,
-    Choice,
     Edge,
     Look,
     Node,
     Not,
     PatternError,
     Properties,
-    Repeat,
-    Sequence,
     parse_pattern,
 )
 from akunu.grammar.ecma_words import no_word
-from akunu.grammar.gbnf_parsing import Chars
+from akunu.grammar.expressions import Chars, Choice, Repeat, Sequence
 
 MOST_CHARACTERS = 50_000
 """Of a pattern: each token of a text costs time for each of its characters."""
@@ -164,7 +161,7 @@ class _Reader:
         assert isinstance(first, Repeat)
         return self._repeated(first, rest, at_start)
 
-    def _repeated(self, repeat: Repeat, rest: list[Node], at_start: bool) -> Node:
+    def _repeated(self, repeat: Repeat[Node], rest: list[Node], at_start: bool) -> Node:
         """What follows where something with an edge or a look in it is repeated."""
         part, least, most = repeat.part, repeat.least, repeat.most
         if most == 0:
@@ -239,7 +236,7 @@ def _begins_text(node: Node) -> bool:
     return is_begin and not any(_holds(each, (Edge, Look)) for each in parts[1:])
 
 
-def _without_looks(repeat: Repeat) -> Node | None:
+def _without_looks(repeat: Repeat[Node]) -> Node | None:
     """`((?!word).)*` up to the end of a text, as characters among which no word is; or None."""
     part = repeat.part
     if not isinstance(part, Sequence) or len(part.parts) != 2:

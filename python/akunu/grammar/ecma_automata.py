@@ -11,18 +11,8 @@ from collections import Counter
 from functools import lru_cache
 from itertools import pairwise
 
-from akunu.grammar.ecma_parsing import (
-    EMPTY,
-    NEVER,
-    Both,
-    Choice,
-    Node,
-    Not,
-    Properties,
-    Repeat,
-    Sequence,
-)
-from akunu.grammar.gbnf_parsing import LAST, Chars, Ranges, united
+from akunu.grammar.ecma_parsing import EMPTY, NEVER, Both, Node, Not, Properties
+from akunu.grammar.expressions import LAST, Chars, Choice, Ranges, Repeat, Sequence, united
 
 _MOST_STATES = 600
 # Parts are the characters and operators of an expression:

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from akunu.grammar.gbnf_parsing import LAST, Chars, Ranges, united
-from akunu.grammar.gbnf_parsing import inverted as all_but
+from akunu.grammar.expressions import ANY, LAST, Chars, Choice, Ranges, Repeat, Sequence, united
+from akunu.grammar.expressions import inverted as all_but
 
 DIGITS: Ranges = ((0x30, 0x39),)
 WORDS: Ranges = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
@@ -28,29 +28,6 @@ _GROUP = re.compile(r"\?(?:P?<(?![=!])[^>]*>|:)")
 _FLAGS = re.compile(r"\?([a-zA-Z]*)(-[a-zA-Z]*)?([:)])")
 _LOOK = re.compile(r"\?(<?)([=!])")
 _COUNT = re.compile(r"\{(\d+)(,(\d*))?\}")
-
-
-@dataclass(frozen=True, slots=True)
-class Sequence:
-    """One after the other; without parts: the empty text."""
-
-    parts: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One of them."""
-
-    options: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """At least `least` and at most `most` times; None: any number."""
-
-    part: Node
-    least: int
-    most: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +71,19 @@ class Not:
     part: Node
 
 
-Node = Chars | Sequence | Choice | Repeat | Properties | Edge | Look | Both | Not
+Node = (
+    Chars
+    | Sequence["Node"]
+    | Choice["Node"]
+    | Repeat["Node"]
+    | Properties
+    | Edge
+    | Look
+    | Both
+    | Not
+)
 
-EVERY = Chars(united([(0, LAST)]))
+EVERY = Chars(ANY)
 NEVER: Node = Choice(())
 EMPTY: Node = Sequence(())
 

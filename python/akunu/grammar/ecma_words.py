@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import product
 
-from akunu.grammar.ecma_parsing import (
-    EMPTY,
-    EVERY,
-    NEVER,
-    Choice,
-    Node,
-    Repeat,
-    Sequence,
-)
-from akunu.grammar.gbnf_parsing import Chars, inverted, united
+from akunu.grammar.ecma_parsing import EMPTY, EVERY, NEVER, Node
+from akunu.grammar.expressions import Chars, Choice, Repeat, Sequence, inverted, united
 
 _MOST_WORDS = 2000
 _REST: Node = Repeat(EVERY, 0, None)

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from akunu.grammar import Grammar, from_lark
 from akunu.grammar.errors import GrammarError
+from akunu.grammar.expressions import ANY, Chars, Choice, Ranges, Repeat, Sequence
 from akunu.grammar.gbnf_automata import automaton
 from akunu.grammar.gbnf_lexemes import Lexeme, Shape, with_lexemes
-from akunu.grammar.gbnf_parsing import (
-    ANY,
-    Chars,
-    Choice,
-    Expression,
-    Ranges,
-    Repeat,
-    Rule,
-    Sequence,
-    Token,
-    parse_gbnf,
-)
+from akunu.grammar.gbnf_parsing import Expression, Rule, Token, parse_gbnf
 from akunu.grammar.limits import WIDE, engine_numbers, why_none_begins, why_too_wide
 from akunu.grammar.productive import productive_rules
 
@@ -99,7 +89,7 @@ class _Lark:
         return " ".join(f"{self._written(part)}" for part in shape.parts) or '""'
 
 
-def _repeats(part: Repeat) -> str:
+def _repeats(part: Repeat[object]) -> str:
     if part.most is None:
         return {0: "*", 1: "+"}.get(part.least, f"{{{part.least},}}")
     return "?" if (part.least, part.most) == (0, 1) else f"{{{part.least},{part.most}}}"

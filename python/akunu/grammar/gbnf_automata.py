@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from akunu.grammar.gbnf_parsing import Chars, Choice, Expression, Ranges, Repeat, Sequence
+from akunu.grammar.expressions import Chars, Choice, Ranges, Repeat, Sequence
+from akunu.grammar.gbnf_parsing import Expression
 
 
 @dataclass(frozen=True, slots=True)

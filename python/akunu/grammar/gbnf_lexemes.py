@@ -14,17 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from akunu.grammar.expressions import Chars, Choice, Ranges, Repeat, Sequence
 from akunu.grammar.gbnf_automata import Automaton, TooLarge, automaton, goes_on, share_a_text
-from akunu.grammar.gbnf_parsing import (
-    Chars,
-    Choice,
-    Expression,
-    Ranges,
-    Repeat,
-    Rule,
-    Sequence,
-    Token,
-)
+from akunu.grammar.gbnf_parsing import Expression, Rule, Token
 
 _MOST_PLACES = 400
 """Beyond so many places for lexemes, each character is one: comparing them all takes too long."""
@@ -37,7 +29,7 @@ class Lexeme:
     text: Expression
 
 
-Shape = Lexeme | Token | Rule | Sequence | Choice | Repeat
+Shape = Lexeme | Token | Rule | Sequence["Shape"] | Choice["Shape"] | Repeat["Shape"]
 """A rule's expression with lexemes in place of characters."""
 
 
@@ -89,10 +81,10 @@ class _Chooser:
         if isinstance(part, Rule):
             return part
         if isinstance(part, Repeat):
-            return Repeat(self._shape(part.part), part.least, part.most)  # type: ignore[arg-type]
+            return Repeat(self._shape(part.part), part.least, part.most)
         if isinstance(part, Choice):
-            return Choice(tuple(map(self._shape, part.options)))  # type: ignore[arg-type]
-        return Sequence(tuple(map(self._shape, part.parts)))  # type: ignore[arg-type]
+            return Choice(tuple(map(self._shape, part.options)))
+        return Sequence(tuple(map(self._shape, part.parts)))
 
     def _text(self, part: Expression) -> Expression | None:
         """The expression without references; None where it is recursive, has tokens or is large."""

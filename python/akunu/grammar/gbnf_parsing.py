@@ -10,43 +10,9 @@ import re
 from dataclasses import dataclass
 
 from akunu.grammar.errors import GrammarError
+from akunu.grammar.expressions import ANY, LAST, Chars, Choice, Repeat, Sequence, inverted, united
 
-Ranges = tuple[tuple[int, int], ...]
-"""Characters, as ordered ranges of code points that neither overlap nor touch."""
-
-LAST = 0x10FFFF
-ANY: Ranges = ((0, 0xD7FF), (0xE000, LAST))
 _MOST_REPEATS = 2000  # llama.cpp's own limit
-
-
-@dataclass(frozen=True, slots=True)
-class Chars:
-    """One character of a class."""
-
-    ranges: Ranges
-
-
-@dataclass(frozen=True, slots=True)
-class Sequence:
-    """One after the other; without parts: the empty text."""
-
-    parts: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One of them."""
-
-    options: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """At least `least` and at most `most` times; None: any number."""
-
-    part: Expression
-    least: int
-    most: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,38 +29,15 @@ class Token:
     text: str
 
 
-Expression = Chars | Sequence | Choice | Repeat | Rule | Token
+Expression = (
+    Chars | Sequence["Expression"] | Choice["Expression"] | Repeat["Expression"] | Rule | Token
+)
 
 
 def literal(text: str) -> Expression:
     """The characters of a text, one after the other."""
     chars = tuple(Chars(united([(ord(char), ord(char))])) for char in text)
     return chars[0] if len(chars) == 1 else Sequence(chars)
-
-
-def united(ranges: list[tuple[int, int]]) -> Ranges:
-    """Ranges in order, without overlaps and without surrogates, which no text has."""
-    merged: list[tuple[int, int]] = []
-    for low, high in sorted(pair for pair in ranges if pair[0] <= pair[1]):
-        if merged and low <= merged[-1][1] + 1:
-            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
-        else:
-            merged.append((low, high))
-    clipped = []
-    for low, high in merged:
-        for first, last in ANY:
-            if low <= last and high >= first:
-                clipped.append((max(low, first), min(high, last)))
-    return tuple(clipped)
-
-
-def inverted(ranges: Ranges) -> Ranges:
-    """Every other character."""
-    gaps, below = [], 0
-    for low, high in ranges:
-        gaps.append((below, low - 1))
-        below = high + 1
-    return united([*gaps, (below, LAST)])
 
 
 def parse_gbnf(text: str) -> dict[str, Expression]:

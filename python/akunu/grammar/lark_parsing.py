@@ -11,7 +11,8 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from akunu.grammar.gbnf_parsing import Choice, Expression, Repeat, Rule, Sequence, Token
+from akunu.grammar.expressions import Choice, Repeat, Sequence
+from akunu.grammar.gbnf_parsing import Expression, Rule, Token
 
 
 class NotRead(Exception):  # noqa: N818, its one caller does without what was to be read

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from akunu.grammar.gbnf_parsing import Chars, Choice, Expression, Repeat, Rule, Sequence, Token
+from akunu.grammar.expressions import Chars, Choice, Repeat, Sequence
+from akunu.grammar.gbnf_parsing import Expression, Rule, Token
 
 
 def productive_rules(rules: dict[str, Expression]) -> dict[str, Expression]:
