@@ -113,10 +113,10 @@ class Vocabulary:
     pair_has_types: bool = False  # whether tokens of the second text are of another type
     # Likewise: whether text that begins with a space gets no other one.
     space_prefix_unless_there: bool = False
-    # Of "llama": whether spaces are spelled U+2581 only behind where added tokens are looked for.
+    # Of "llama": whether added tokens are found before spaces are replaced by U+2581.
     spells_spaces_late: bool = False
-    # Tokens that are cut out of a text by other rules than their type has, in the order in which
-    # they are looked for; all that a tokenizer.json adds.
+    # By id: added tokens for which the type alone does not say how they are found in a text, in
+    # the order in which they are tried. From a tokenizer.json: all added tokens.
     added: dict[int, AddedToken] = field(default_factory=dict)
 
 

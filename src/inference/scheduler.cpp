@@ -343,7 +343,7 @@ void Scheduler::let_in() {
   encode_inputs();
 }
 
-// An encoder's pass that fails ends the text that it is for, and no other.
+// If an encoder fails, only the text that it encodes for ends, with its error.
 void Scheduler::encode_inputs() {
   const size_t failed = std::erase_if(active_, [&](const Active& active) {
     try {

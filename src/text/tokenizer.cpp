@@ -131,7 +131,7 @@ std::vector<uint32_t> Tokenizer::encode(std::string_view text, bool add_special,
   return ids;
 }
 
-// Added tokens that are normalised are found in normalised text.
+// Tokens with `normalized` are found in the normalised text.
 void Tokenizer::encode_text(std::string_view text, bool opens, const TokenMatcher& normalized,
                             std::vector<uint32_t>& ids) const {
   if (normalized.is_empty()) return model_->encode(text, opens, ids);

@@ -54,7 +54,7 @@ struct Vocabulary {
   std::optional<uint32_t> bos, eos, eot, pad, unknown, separator;
   bool add_bos = false, add_eos = false;
   bool add_space_prefix = false;
-  // Of SentencePiece: whether spaces are spelled only behind where added tokens are looked for.
+  // Of SentencePiece: whether added tokens are found before spaces are replaced by U+2581.
   bool spells_spaces_late = false;
   bool opens_anew = true;  // whether text behind a special token begins like a new one
   bool lowercase = true, strip_accents = true;
@@ -65,8 +65,8 @@ struct Vocabulary {
   BesideGguf beside = {};          // what `pre` refers to, where no family has it
   PreTokenizer own_pre = {};       // likewise
   std::vector<std::string> notes;  // what the file says and was ignored, a line each
-  // Tokens that are cut out of a text by other rules than their type has, in the order in which they are
-  // looked for; all that a tokenizer.json adds.
+  // Added tokens for which the type alone does not say how they are found in a text, in the order in which
+  // they are tried. From a tokenizer.json: all added tokens.
   std::vector<AddedToken> added = {};
   std::unordered_map<uint32_t, size_t> added_at = {};  // of an id in `added`
 

@@ -1,5 +1,5 @@
-// An encoder's pass that fails ends the text that it is for. The text beside it, and those that come later, are what
-// they would be alone.
+// If an encoder fails, only the text that it encodes for ends. Other texts, at the same time and later, are the same as
+// when they run alone.
 #include <unistd.h>
 
 #include <atomic>

@@ -14,9 +14,9 @@
 // 4. Of a tile each of the kStreamWarps warps has the windows of a class. A product has eight columns. Several rows: a
 //    column for each. One row: a column for each unit of a window; a lane has two of a weight row's eight sums then, and the total
 //    goes from lane to lane.
-// 5. One row: each block rounds it. Several: a launch before this one rounds the rows and leaves them in
-//    the workspace (round_rows); a second warp copies them to shared memory. Where all of k is too much for that, they
-//    come in passes, and the sums of the tiles wait in between.
+// 5. One row is rounded by each block. Several rows are rounded by a launch before this one, which writes them to the
+//    workspace (round_rows); a second warp copies them to shared memory. If all of k does not fit there, it is copied in
+//    parts, and the sums of the tiles are kept from one part to the next.
 // 6. Two blocks share a multiprocessor where their memory allows: when one ends, the first block of the next launch takes its
 //    place and copies weights, while the other one still multiplies.
 
@@ -39,8 +39,10 @@ struct StreamPlan {
 
 // Rounded input rows, in shared memory or in the workspace. Of a unit 32 halves, of a window the sums of each 16 of them, each sum as
 // two halves and times kOfSums: both as 64 bytes, B of two products. Lane t of four has words t, 4 + t (first product), 8 + t and
-// 12 + t of those: numbers 4 t and 4 t + 2, then 4 t + 1 and 4 t + 3, and likewise 16 further on, those as a 16th (codes may be 16 times as much
-// there, as upper halves of bytes are); of units 2 t and 2 t + 1 both sums, then what their rounding left. The 16-byte pieces lie in the order of wgmma's 64-byte swizzle.
+// 12 + t of those. In a unit these are numbers 4 t and 4 t + 2, then 4 t + 1 and 4 t + 3; the second product has the same
+// numbers of the other 16 inputs, divided by 16, because codes in the upper half of a byte are 16 times as large. In the
+// sums they are both sums of units 2 t and 2 t + 1, then their rounding errors. The 16-byte pieces are in the order of
+// wgmma's 64-byte swizzle.
 constexpr uint kInputBytes = 64;
 constexpr float kOfSums = 1.0f / 64;
 template <uint kQuads>
@@ -365,7 +367,7 @@ AKUNU_DEVICE float add_unit(const UnitScales<F>& weight, float product, float se
   return sum;
 }
 
-// Of a window of two weight rows, the A operands that the inputs' sums are multiplied by.
+// The A operands for the products with the sums of inputs, for one window of two weight rows.
 template <class F>
 AKUNU_DEVICE UnitCodes term_codes(const uchar* first, const uchar* second, uint window, uint t) {
   UnitCodes own;

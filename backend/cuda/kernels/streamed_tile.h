@@ -1,10 +1,10 @@
 // Matmuls of more than 16 input rows, with the bits that streamed_rows.h gives one row: the same halves, the same products of
-// tensor cores, added up in the same order. For NVIDIA's GPUs with bulk copies. On Hopper products are wgmma, whose sums
-// are those of mma.m16n8k16 bit for bit.
+// tensor cores, added in the same order. For NVIDIA's GPUs with bulk copies. Hopper uses wgmma, which gives the same bits as
+// mma.m16n8k16.
 //
-// 1. Limits. L2: each tile of weight rows reads all inputs from there, two bytes for each number. And instructions: unpacking, and an fma for
-//    each output and 32 of k. So a tile has 256 weight rows (128 of formats that are larger) and 32 or 64 input rows; a warp has 16 of its
-//    weight rows.
+// 1. What limits the speed. Reads from L2: each tile of weight rows reads all inputs, as halves. And instructions: weights are
+//    unpacked, and each output needs an fma for 32 elements of k. So a tile has 256 weight rows (128 in the larger formats)
+//    and 32 or 64 input rows; a warp has 16 of its weight rows.
 // 2. An output is the sum of eight classes (streamed_rows.h). The block goes through k once for each, over every eighth window. A
 //    lane has the sums of one class; those of the classes before wait in shared memory.
 // 3. Where tiles are too few for the GPU, the classes of one are divided among several blocks. Each leaves its classes' sums in the
@@ -329,7 +329,7 @@ AKUNU_DEVICE void multiply_tile_windows(const TileMemory<F, kQuads>& memory, Til
   }
 }
 
-// The sums of all classes, of a tile whose blocks have left them in the workspace, in order.
+// Adds up the sums of all classes, in their order. The blocks of a tile have written them to the workspace.
 template <class F, uint kQuads>
 AKUNU_DEVICE void add_classes(const TileMemory<F, kQuads>& memory, TilePart part,
                               uint thread_index) {

@@ -8,8 +8,8 @@
 // offsets and minima: terms(row, step, unit of the step), a half for each 16 weights, times term_scale(row, step). A code counts
 // as 2^-24, a sum of inputs as a 64th (kOfCodes, kOfSums). Layouts: metal/kernels/formats_32.h and formats_k.h.
 
-// The second 16 codes of a unit meet inputs that are a 16th of what they were. So they are to be 16 times as much: as `codes`
-// gives them already, or by a shift, or their scale is.
+// The inputs of the second 16 codes of a unit are divided by 16. So their codes must be multiplied by 16: `codes` returns
+// them so, or they are shifted, or their scale is multiplied instead.
 enum class Second { is_16_fold, shift, has_own_scale };
 
 struct StepCodes {

@@ -136,7 +136,7 @@ class _Reader:
             rest = items[n_plain:]
             later = self._following(rest, at_start=False)
             if at_start and all(map(nullable, own)) and any(map(_begins, rest)):
-                # Behind no characters this is still the beginning, which `(?!^)` asks for.
+                # If `own` matches the empty text, `rest` is still at the beginning of the text.
                 before = [_not_empty(_sequence(own))] if any(map(_denies_begin, rest)) else own
                 further = _sequence([*before, later])
                 return _choice([self._following(rest, at_start=True), further])
