@@ -24,8 +24,8 @@ import numpy as np
 from gguf import GGUFValueType, GGUFWriter
 
 from akunu import _core
-from akunu._text_models import byte_alphabet
-from akunu.tokenizer import Tokenizer
+from akunu.tokenizers.text_models import byte_alphabet
+from akunu.tokenizers.tokenizer import Tokenizer
 
 ORIGINAL_IDS = "akunu.original_ids"
 BETWEEN = "\n__ggml_vocab_test__\n"

@@ -1,4 +1,4 @@
-"""Writes src/text/pre_tokenizers.inc: the families of akunu/_pretokenizers.py for C++.
+"""Writes src/text/pre_tokenizers.inc: the families of akunu/tokenizers/pretokenizers.py for C++.
 
     python -m tools.make_pre_tokenizers src/text/pre_tokenizers.inc
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from akunu._pretokenizers import FAMILIES, PreTokenizer
+from akunu.tokenizers.pretokenizers import FAMILIES, PreTokenizer
 
 _PLAIN = {ord(c) for c in map(chr, range(0x20, 0x7F)) if c not in '"\\?'}
 
@@ -35,7 +35,8 @@ def row(family: PreTokenizer) -> str:
 def families() -> str:
     """Return the whole file."""
     return (
-        "// Written by tools/make_pre_tokenizers.py from akunu/_pretokenizers.py; do not edit.\n"
+        "// Written by tools/make_pre_tokenizers.py from akunu/tokenizers/pretokenizers.py; "
+        "do not edit.\n"
         "// clang-format off\n" + "".join(map(row, FAMILIES)) + "// clang-format on\n"
     )
 

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
-from akunu._pretokenizers import byte_alphabet
-from akunu.making.plain_numbers import as_bytes, as_floats
+from akunu.convert.float_values import as_bytes, as_floats
 from akunu.speech.mel import mel_filters
+from akunu.tokenizers.pretokenizers import byte_alphabet
 
 MAGIC: Final = 0x67676D6C
 FILE_TYPES: Final = {"F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 7, "Q5_0": 8, "Q5_1": 9}

@@ -26,11 +26,11 @@ from tools.compare.texts import Chunks, read_text
 
 import akunu
 from akunu import _core
-from akunu.making.importance import ImportanceMatrix
-from akunu.making.quantizing import Quantization, Step, Wishes
-from akunu.making.recipes import recipe_named
-from akunu.making.sizing import wishes_for_size
-from akunu.making.sources import GgufSource
+from akunu.convert.importance import ImportanceMatrix
+from akunu.convert.quantizing import Quantization, Step, Wishes
+from akunu.convert.recipes import recipe_named
+from akunu.convert.sizing import wishes_for_size
+from akunu.convert.sources import GgufSource
 
 TYPES = (
     "Q8_0,Q6_K,Q5_K_M,Q5_K_S,Q5_1,Q5_0,Q4_K_M,Q4_K_S,Q4_1,Q4_0,IQ4_NL,IQ4_XS,MXFP4,Q3_K_L,Q3_K_M,"

@@ -9,30 +9,26 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from akunu.server.anthropic_fields import MESSAGES_FIELDS
-from akunu.server.audio_fields import TRANSCRIPTION_FIELDS, TRANSLATION_FIELDS
-from akunu.server.embeddings import (
+from akunu.server.anthropic.fields import MESSAGES_FIELDS
+from akunu.server.fields.meanings import meaning_of
+from akunu.server.fields.sampling import SAMPLING_FIELDS
+from akunu.server.fields.structure import STRUCTURE_FIELDS
+from akunu.server.fields.table import Field
+from akunu.server.llama_cpp.fields import COMPLETION_FIELDS as LLAMA_COMPLETION_FIELDS
+from akunu.server.llama_cpp.fields import INFILL_FIELDS
+from akunu.server.ollama.fields import OLLAMA_CHAT_FIELDS, OLLAMA_GENERATE_FIELDS, OLLAMA_OPTIONS
+from akunu.server.openai.audio_fields import TRANSCRIPTION_FIELDS, TRANSLATION_FIELDS
+from akunu.server.openai.chat_fields import CHAT_FIELDS
+from akunu.server.openai.completions_fields import COMPLETION_FIELDS
+from akunu.server.openai.embeddings import (
     EMBEDDINGS_FIELDS,
     OLLAMA_EMBED_FIELDS,
     OLLAMA_EMBEDDINGS_FIELDS,
 )
-from akunu.server.field_meanings import meaning_of
-from akunu.server.fields import Field
-from akunu.server.fim import FIM_FIELDS
-from akunu.server.llama_cpp_fields import COMPLETION_FIELDS as LLAMA_COMPLETION_FIELDS
-from akunu.server.llama_cpp_fields import INFILL_FIELDS
-from akunu.server.ollama_fields import (
-    OLLAMA_CHAT_FIELDS,
-    OLLAMA_GENERATE_FIELDS,
-    OLLAMA_OPTIONS,
-)
-from akunu.server.openai_chat import CHAT_FIELDS
-from akunu.server.openai_completions import COMPLETION_FIELDS
+from akunu.server.openai.fim_fields import FIM_FIELDS
+from akunu.server.openai.responses_fields import RESPONSES_FIELDS
 from akunu.server.reranking import RERANK_FIELDS
-from akunu.server.responses_fields import RESPONSES_FIELDS
 from akunu.server.routes.tokens import DETOKENIZE_FIELDS, TOKENIZE_FIELDS
-from akunu.server.sampling_fields import SAMPLING_FIELDS
-from akunu.server.structure_fields import STRUCTURE_FIELDS
 
 DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "request-fields.md"
 

@@ -25,9 +25,9 @@ import numpy as np
 
 import akunu
 from akunu import _core
-from akunu.cli.bench_plan import Test
-from akunu.cli.profile import profile_step
-from akunu.options import LoadOptions, SamplingOptions
+from akunu.cli.commands.profile import profile_step
+from akunu.cli.measuring.bench_plan import Test
+from akunu.options.text_options import LoadOptions, SamplingOptions
 
 WIDTHS = (1, 8, 16, 32)
 TOKENS = 48  # of each text

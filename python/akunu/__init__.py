@@ -30,21 +30,21 @@ from akunu.errors import (
 
 TYPE_CHECKING = False  # `typing` takes longer to import than all of this
 if TYPE_CHECKING:
-    from akunu.async_text_stream import AsyncTextStream
-    from akunu.completion import Completion
+    from akunu.embedding.reranking import Ranked
+    from akunu.embedding.sentence_encoder import SentenceEncoder
     from akunu.hub.find import pull
     from akunu.loading import load
-    from akunu.logprobs import TokenLogprob
     from akunu.model import Model
     from akunu.model_facts import CachePages, DiskCache, MemoryReport, ModelConfig, Occupancy
-    from akunu.options import LoadOptions, SamplingOptions
-    from akunu.reranking import Ranked
-    from akunu.sentence_encoder import SentenceEncoder
+    from akunu.options.text_options import LoadOptions, SamplingOptions
     from akunu.session import Session
     from akunu.speech.model import SpeechModel, load_whisper
     from akunu.speech.transcription import Transcription
-    from akunu.text_stream import TextStream
-    from akunu.tokenizer import Tokenizer
+    from akunu.text.async_text_stream import AsyncTextStream
+    from akunu.text.completion import Completion
+    from akunu.text.logprobs import TokenLogprob
+    from akunu.text.text_stream import TextStream
+    from akunu.tokenizers.tokenizer import Tokenizer
     from akunu.tools.calls import ToolCall
 
     __version__: str
@@ -90,22 +90,22 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AsyncTextStream": "akunu.async_text_stream",
+    "AsyncTextStream": "akunu.text.async_text_stream",
     "CachePages": "akunu.model_facts",
-    "Completion": "akunu.completion",
+    "Completion": "akunu.text.completion",
     "DiskCache": "akunu.model_facts",
-    "LoadOptions": "akunu.options",
+    "LoadOptions": "akunu.options.text_options",
     "MemoryReport": "akunu.model_facts",
     "Model": "akunu.model",
     "ModelConfig": "akunu.model_facts",
     "Occupancy": "akunu.model_facts",
-    "SamplingOptions": "akunu.options",
-    "TextStream": "akunu.text_stream",
-    "TokenLogprob": "akunu.logprobs",
-    "Ranked": "akunu.reranking",
-    "SentenceEncoder": "akunu.sentence_encoder",
+    "SamplingOptions": "akunu.options.text_options",
+    "TextStream": "akunu.text.text_stream",
+    "TokenLogprob": "akunu.text.logprobs",
+    "Ranked": "akunu.embedding.reranking",
+    "SentenceEncoder": "akunu.embedding.sentence_encoder",
     "Session": "akunu.session",
-    "Tokenizer": "akunu.tokenizer",
+    "Tokenizer": "akunu.tokenizers.tokenizer",
     "SpeechModel": "akunu.speech.model",
     "ToolCall": "akunu.tools.calls",
     "Transcription": "akunu.speech.transcription",

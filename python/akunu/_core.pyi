@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from akunu.prefix_end import PrefixEnd
+from akunu.common.prefix_end import PrefixEnd
 
 @final
 class GgufTensor:

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from akunu import _core
-from akunu._checks import flag
-from akunu._shown import shorten
-from akunu._typos import explains_typos
+from akunu.common.checks import flag
+from akunu.common.quoting import shorten
+from akunu.common.typos import explains_typos
 from akunu.errors import AkunuError, ArgumentError, UnsupportedModelError
 from akunu.model import Model
-from akunu.model_files import open_model_files, read_tokenizer
-from akunu.options import AUTO, LoadOptions
+from akunu.options.text_options import AUTO, LoadOptions
+from akunu.storage.model_files import open_model_files, read_tokenizer
 
 if TYPE_CHECKING:
     from akunu.hub.watch import Watch
@@ -106,7 +106,7 @@ def load(
             raise _speech_refusal(path)
         tokenizer = read_tokenizer(files)
         if draft_path is not None:
-            from akunu.draft_vocabulary import check_draft_vocabulary
+            from akunu.tokenizers.draft_vocabulary import check_draft_vocabulary
 
             check_draft_vocabulary(tokenizer, path, draft_path)
     except (AkunuError, OSError):
@@ -122,7 +122,7 @@ def load(
     if options.cache_dir is None and options.cache_size != LoadOptions().cache_size:
         model._notes += ("cache_size is given without cache_dir: nothing is kept on the disk",)
     if options.cache_dir is not None:
-        from akunu.disk_cache import keep_on_disk
+        from akunu.storage.disk_cache import keep_on_disk
 
         try:
             model._notes += keep_on_disk(model, options)

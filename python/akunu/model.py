@@ -19,16 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
-from akunu._async_calls import AsyncCalls
-from akunu._batches import generate_all, is_batch, refuse_for_several
-from akunu._checks import file_path, flag, priority_of
-from akunu._driving import driven
-from akunu._model_identity import digest_of, seen_files
-from akunu._progress_line import told
-from akunu.completion import Completion
+from akunu.common.checks import file_path, flag, priority_of
+from akunu.common.progress_line import told
 from akunu.errors import MisuseError, UnsupportedModelError
 from akunu.model_facts import CachePages, DiskCache, MemoryReport, ModelConfig, Occupancy
-from akunu.options import (
+from akunu.options.sampling_defaults import sampling_defaults_of
+from akunu.options.text_options import (
     ChatArguments,
     SamplingOptions,
     TextArguments,
@@ -36,18 +32,22 @@ from akunu.options import (
     lists_sampling_options,
     sampling_options,
 )
-from akunu.request import adapter_shares, checked_n
-from akunu.sampling_defaults import sampling_defaults_of
-from akunu.text_stream import TextStream
-from akunu.tokenizer import Tokenizer
+from akunu.storage.model_identity import digest_of, seen_files
+from akunu.text.async_calls import AsyncCalls
+from akunu.text.batches import generate_all, is_batch, refuse_for_several
+from akunu.text.completion import Completion
+from akunu.text.driving import driven
+from akunu.text.submit import adapter_shares, checked_n
+from akunu.text.text_stream import TextStream
+from akunu.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from akunu.embedding import EmbeddingFacts
-    from akunu.model_files import ModelFiles
-    from akunu.reranking import Ranked, RankingFacts
+    from akunu.embedding.embed import EmbeddingFacts
+    from akunu.embedding.reranking import Ranked, RankingFacts
     from akunu.session import Session
+    from akunu.storage.model_files import ModelFiles
     from akunu.thread_choice import ThreadChoice
 
 
@@ -72,8 +72,8 @@ class Model(AsyncCalls):
         thread_choice: ThreadChoice | None = None,
     ) -> None:
         """Use `akunu.load`."""
-        from akunu.embedding import facts_of
-        from akunu.reranking import ranking_facts_of
+        from akunu.embedding.embed import facts_of
+        from akunu.embedding.reranking import ranking_facts_of
 
         self._native: _core.NativeModel | None = native
         self._tokenizer = tokenizer
@@ -410,7 +410,7 @@ class Model(AsyncCalls):
         chosen = sampling_options(options, sampling).compiled()
         flag("stream", stream)
         native = self._open()
-        from akunu.chat_request import chat_requests  # Jinja is for who has conversations
+        from akunu.text.render import chat_requests  # Jinja is for who has conversations
 
         requests = chat_requests(
             messages,
@@ -467,7 +467,7 @@ class Model(AsyncCalls):
         Raises SessionFileError for a file that is none, cut off, damaged, or of another model or
         `kv_type`, and ContextOverflowError for one with more tokens than the context holds.
         """
-        from akunu.session_state import load_session
+        from akunu.storage.session_state import load_session
 
         self._refuse_sessions_of_encoders()
         return load_session(self, file_path("path", path))

@@ -22,27 +22,27 @@ from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex, overload
 
-from akunu._checks import file_path, flag, integer, priority_of
+from akunu.common.checks import file_path, flag, integer, priority_of
 from akunu.errors import AkunuError, ArgumentError, MisuseError
-from akunu.messages import has_images
-from akunu.options import (
+from akunu.options.text_options import (
     SamplingOptions,
     TextArguments,
     TextOptions,
     lists_sampling_options,
     sampling_options,
 )
-from akunu.text_stream import TextStream
+from akunu.templates.messages import has_images
+from akunu.text.text_stream import TextStream
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from akunu import _core
-    from akunu._batches import Prepared
-    from akunu._reply_decoder import ReplyDecoder
-    from akunu.async_text_stream import AsyncTextStream
-    from akunu.completion import Completion
     from akunu.model import Model
+    from akunu.text.async_text_stream import AsyncTextStream
+    from akunu.text.batches import Prepared
+    from akunu.text.completion import Completion
+    from akunu.text.reply_decoder import ReplyDecoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ class Session:
 
     def _copied(self, message: Mapping[str, Any]) -> dict[str, Any]:
         if self._model.reads_images and has_images([message]):
-            from akunu.images import with_own_images
+            from akunu.images.reader import with_own_images
 
             return with_own_images(message)
         return copy.deepcopy(dict(message))
@@ -253,7 +253,7 @@ class Session:
     def _prepared_chat(
         self, messages: Sequence[Mapping[str, Any]], options: Any = None
     ) -> Prepared:
-        from akunu.chat_request import ChatRequest
+        from akunu.text.render import ChatRequest
 
         return self._model._prepare_chat(
             ChatRequest(
@@ -348,7 +348,7 @@ class Session:
         content: str | Sequence[SupportsIndex] | Sequence[Mapping[str, Any]] | Mapping[str, Any],
     ) -> None:
         """Append as `append` does, where it may take long in a thread: the loop goes on."""
-        from akunu._async_calls import result_of
+        from akunu.text.async_calls import result_of
 
         with self._lock:
             self._settled()
@@ -402,8 +402,8 @@ class Session:
         >>> first == second
         True
         """
-        from akunu._async_calls import result_of
-        from akunu.async_text_stream import AsyncTextStream
+        from akunu.text.async_calls import result_of
+        from akunu.text.async_text_stream import AsyncTextStream
 
         chosen = sampling_options(options, sampling)
         flag("stream", stream)
@@ -446,7 +446,7 @@ class Session:
 
     async def save_async(self, path: str | os.PathLike[str]) -> None:
         """Write the session to a file as `save` does, in a thread: the event loop goes on."""
-        from akunu._async_calls import result_of
+        from akunu.text.async_calls import result_of
 
         await result_of(partial(self.save, path), is_quick=False)
 
@@ -506,7 +506,7 @@ class Session:
         whose tokens alone do not say what they show; AkunuError for a full disk, and what
         `generate` raises.
         """
-        from akunu.session_state import save_session
+        from akunu.storage.session_state import save_session
 
         with self._lock:
             save_session(self._model, self._settings, self._settled(), file_path("path", path))

@@ -19,7 +19,7 @@ import numpy as np
 
 from akunu import _core
 from akunu.errors import AkunuError
-from akunu.options import AUTO, LoadOptions, SamplingOptions
+from akunu.options.text_options import AUTO, LoadOptions, SamplingOptions
 
 READ: Final = 256
 """Tokens that are read in the turn for which the threads are chosen."""

@@ -1,5 +1,5 @@
 // Which model somebody's keys and values are of: a digest of the model's files, the one that the Python
-// package makes (akunu/_model_identity.py).
+// package makes (akunu/storage/model_identity.py).
 #pragma once
 
 #include <cstdint>

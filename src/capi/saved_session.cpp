@@ -1,5 +1,5 @@
 // The C API's saved sessions: from a session to its file and back, with everything that must hold for it to
-// go on (akunu/session_state.py says why). The files are those of the Python package.
+// go on (akunu/storage/session_state.py says why). The files are those of the Python package.
 #include <algorithm>
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-// The file of a saved session, the one that the Python package writes and reads: akunu/session_file.py
+// The file of a saved session, the one that the Python package writes and reads: akunu/storage/session_file.py
 // says how its bytes lie.
 #pragma once
 

@@ -95,7 +95,7 @@ AKUNU_CONSTANT uint32_t kSamplerTemperature = 9;
 AKUNU_CONSTANT uint32_t kSamplerCount = 9;
 
 // How a token is chosen. Python packs its options into these fields, by name and in this order
-// (akunu/_sampling_options.py); `seed` and `samplers` there are two words each here. As they stand here, all are
+// (akunu/options/sampling_options.py); `seed` and `samplers` there are two words each here. As they stand here, all are
 // switched off.
 struct Sampling {
   float temperature = 0;  // 0: greedy

@@ -1,5 +1,5 @@
 // What matmuls multiply: the squares of their inputs, column by column, summed over the tokens of
-// texts; of a stack of experts, over the tokens that went to each. An importance matrix is made of them (python/akunu/making/importance.py).
+// texts; of a stack of experts, over the tokens that went to each. An importance matrix is made of them (python/akunu/convert/importance.py).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Texts that are saved and loaded: keys and values as arrays of bytes, and what they depend on beside
-// the tokens. The file around them is Python's (akunu/session_file.py).
+// the tokens. The file around them is Python's (akunu/storage/session_file.py).
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

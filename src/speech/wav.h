@@ -1,5 +1,5 @@
 // WAV files without any library: PCM of 8, 16, 24 and 32 bits, and floating point. The rules are those of
-// the Python package (akunu/speech/wav.py).
+// the Python package (akunu/speech/input/wav.py).
 #pragma once
 
 #include <cstddef>

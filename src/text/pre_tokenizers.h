@@ -1,6 +1,6 @@
 // How each family of byte-level BPE vocabularies cuts text into words before merging: regular
 // expressions, one after the other, each applied to the words that the ones before it left. The
-// table is that of the Python package (akunu/_pretokenizers.py).
+// table is that of the Python package (akunu/tokenizers/pretokenizers.py).
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
 // Whisper's vocabulary: text, languages, timestamps and what else has a token. The rules are those of the
-// Python package (akunu/speech/whisper_tokenizer.py).
+// Python package (akunu/speech/vocabulary/tokenizer.py).
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 
 from akunu.grammar.expressions import Chars, Choice, Repeat, Sequence
-from akunu.grammar.gbnf_parsing import Expression, Rule, parse_gbnf
+from akunu.grammar.gbnf.parsing import Expression, Rule, parse_gbnf
 
 _DEEP = 12
 """From this depth on, repetitions are as short and alternatives as small as they may be."""

@@ -18,7 +18,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from akunu.chat import ChatTemplate
+from akunu.templates.chat_template import ChatTemplate
 from akunu.tools.calls import ToolCall, calls_of
 from akunu.tools.recognise import read_reply, rendered_reply
 

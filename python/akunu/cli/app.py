@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from akunu.cli import console, options
+from akunu.cli import options
 from akunu.cli.making_commands import (
     CONVERT_HELP,
     IMATRIX_HELP,
@@ -38,7 +38,8 @@ from akunu.cli.shared_options import (
     takes_loading_with_disk,
 )
 from akunu.cli.speech_commands import LISTEN_HELP, TRANSCRIBE_HELP, listen, transcribe
-from akunu.options import SamplingOptions
+from akunu.cli.terminal import console
+from akunu.options.text_options import SamplingOptions
 
 _CHAT_HELP = """Talk to a model.
 
@@ -230,8 +231,8 @@ def chat(
     def run() -> int:
         chosen_load = load()
         given = {**given_sampling(sampling), **adapters_of(chosen_load)}
-        from akunu.cli.chat import ChatCommand
-        from akunu.cli.reply_output import ReplyOptions
+        from akunu.cli.commands.chat import ChatCommand
+        from akunu.cli.reply.output import ReplyOptions
 
         return ChatCommand(
             arguments=[word for word in (first, *(rest or ())) if word is not None],
@@ -284,7 +285,7 @@ def complete(
     def run() -> int:
         chosen_load = load()
         chosen = SamplingOptions(**given_sampling(sampling), **adapters_of(chosen_load))
-        from akunu.cli.complete import complete_text
+        from akunu.cli.commands.complete import complete_text
 
         return complete_text(
             one_model(first, model),
@@ -344,7 +345,7 @@ def embed(
     """Write the vectors of texts. Each is a line of JSON; -o writes a NumPy file."""
 
     def run() -> int:
-        from akunu.cli.embed import show_embeddings
+        from akunu.cli.commands.embed import show_embeddings
 
         return show_embeddings(
             model,
@@ -401,7 +402,7 @@ def rank(
     """
 
     def run() -> int:
-        from akunu.cli.rank import show_ranking
+        from akunu.cli.commands.rank import show_ranking
 
         return show_ranking(
             model,
@@ -437,7 +438,7 @@ def tokenize(
     """Show the tokens of a text."""
 
     def run() -> int:
-        from akunu.cli.tokenize import show_tokens
+        from akunu.cli.commands.tokenize import show_tokens
 
         return show_tokens(
             one_model(first, model),
@@ -461,7 +462,7 @@ def inspect(
     """Show what is in a model's file, and what it takes to run it."""
 
     def run() -> int:
-        from akunu.cli.inspect import show_model
+        from akunu.cli.commands.inspect import show_model
 
         return show_model(model, load(), as_json=json)
 
@@ -479,7 +480,7 @@ def pull(
     """Fetch a model from the Hugging Face hub or an https address."""
 
     def run() -> int:
-        from akunu.cli.pull import pull_model
+        from akunu.cli.commands.pull import pull_model
 
         return pull_model(model)
 
@@ -490,7 +491,7 @@ def list_models(json: options.Json = False) -> int:
     """Show the models on this machine. Those of Ollama and LM Studio are among them."""
 
     def run() -> int:
-        from akunu.cli.models import list_models
+        from akunu.cli.commands.models import list_models
 
         return list_models(as_json=json)
 
@@ -509,7 +510,7 @@ def remove_models(
     """Remove models from the caches of Hugging Face and akunu."""
 
     def run() -> int:
-        from akunu.cli.models import remove_models
+        from akunu.cli.commands.models import remove_models
 
         return remove_models(models, is_sure=yes)
 
@@ -530,7 +531,7 @@ def plan(
     """Show what a model takes to run here. It need not be downloaded yet."""
 
     def run() -> int:
-        from akunu.cli.plan import show_plan
+        from akunu.cli.commands.plan import show_plan
 
         return show_plan(one_model(first, model), load(), with_speed=speed, as_json=json)
 
@@ -539,7 +540,7 @@ def plan(
 
 def devices() -> int:
     """Show the devices of this machine. What akunu makes of them is said, too."""
-    from akunu.cli.devices import show_devices
+    from akunu.cli.commands.devices import show_devices
 
     return console.reported(show_devices)
 
@@ -548,7 +549,7 @@ def doctor(*, cache_dir: options.CacheDir = None) -> int:
     """Show what was found here, and try it. What was chosen is explained."""
 
     def run() -> int:
-        from akunu.cli.doctor import examine
+        from akunu.cli.commands.doctor import examine
 
         return examine(cache_dir)
 

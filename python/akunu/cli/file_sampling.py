@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from akunu.model import Model
-from akunu.options import SamplingOptions
+from akunu.options.text_options import SamplingOptions
 
 
 def chat_sampling(model: Model, given: Mapping[str, Any]) -> SamplingOptions:

@@ -6,14 +6,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from akunu.cli import console
-from akunu.cli.download import DownloadWatch
-from akunu.cli.progress import Progress
+from akunu.cli.download_progress import DownloadWatch
+from akunu.cli.terminal import console
+from akunu.cli.terminal.progress import Progress
 from akunu.cli.wording import shortened
 from akunu.errors import UnsupportedModelError
 from akunu.loading import PACKAGED_MODELS, find_model, load
 from akunu.model import Model
-from akunu.options import AUTO, LoadOptions
+from akunu.options.text_options import AUTO, LoadOptions
 
 # What converters write where they know no name.
 _NAMELESS: Final = frozenset({"unknown", "none", "null", "model", "models", "output", "tmp", "."})

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 
 try:
-    from akunu.cli.interrupts import guarded
+    from akunu.cli.terminal.interrupts import guarded
 except KeyboardInterrupt:
     sys.exit(130)
 
@@ -64,7 +64,7 @@ def show_version() -> int:
 
 
 def _run(build: Callable[[], typer.Typer], arguments: list[str], program: str) -> int:
-    from akunu.cli import console
+    from akunu.cli.terminal import console
 
     def run() -> int:
         app = build()
@@ -118,7 +118,7 @@ def _option_hint(message: str, context: Any) -> str:
 
 
 def _reported(run: Callable[[], int]) -> int:
-    from akunu.cli import console
+    from akunu.cli.terminal import console
 
     is_shown = sys.stdout is not None
     console.prepare_streams()

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from akunu.cli import console, options
+from akunu.cli import options
+from akunu.cli.terminal import console
 
 CONVERT_HELP = """Write a Hugging Face or MLX directory as a GGUF file.
 
@@ -44,7 +45,7 @@ def convert(
     """Write a directory as a GGUF file."""
 
     def run() -> int:
-        from akunu.cli.convert import ConvertCommand
+        from akunu.cli.commands.convert import ConvertCommand
 
         return ConvertCommand(
             source=source,
@@ -108,7 +109,7 @@ def quantize(
     """Write a model's file in another number format."""
 
     def run() -> int:
-        from akunu.cli.quantize import QuantizeCommand
+        from akunu.cli.commands.quantize import QuantizeCommand
 
         return QuantizeCommand(
             source=source,
@@ -154,7 +155,7 @@ def imatrix(
     """Measure which columns of a model's matrices count."""
 
     def run() -> int:
-        from akunu.cli.imatrix import write_imatrix
+        from akunu.cli.commands.imatrix import write_imatrix
 
         load = options.load_options(device=device, context=context, threads=threads)
         return write_imatrix(model, text, output, load, chunks=chunks, force=force)

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from akunu.cli import console, options
+from akunu.cli import options
 from akunu.cli.options import load_options
+from akunu.cli.terminal import console
 
 BENCH_HELP = """Measure how fast a model runs here.
 
@@ -58,7 +59,7 @@ def bench(
     """Measure how fast a model runs here."""
 
     def run() -> int:
-        from akunu.cli.bench import BenchCommand
+        from akunu.cli.commands.bench import BenchCommand
 
         return BenchCommand(
             model=model,
@@ -104,7 +105,7 @@ def benchmark(
     """Measure texts of real words, alone and side by side."""
 
     def run() -> int:
-        from akunu.cli.benchmark import BenchmarkCommand
+        from akunu.cli.commands.benchmark import BenchmarkCommand
 
         return BenchmarkCommand(
             model=model,
@@ -141,7 +142,7 @@ def profile(
 
     def run() -> int:
         load = load_options(device=device, threads=threads, kv_type=kv_type)
-        from akunu.cli.profile import show_profile
+        from akunu.cli.commands.profile import show_profile
 
         return show_profile(
             model,
@@ -170,7 +171,7 @@ def perplexity(
 
     def run() -> int:
         load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
-        from akunu.cli.perplexity import show_perplexity
+        from akunu.cli.commands.perplexity import show_perplexity
 
         return show_perplexity(model, file, load, chunks=chunks, as_json=json)
 

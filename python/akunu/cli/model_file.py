@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from akunu._metadata import printable
-from akunu.model_files import ModelFiles, TensorFacts
+from akunu.common.metadata import printable
+from akunu.storage.model_files import ModelFiles, TensorFacts
 
 _SHOWN_ITEMS: Final = 5  # of an array
 

@@ -11,10 +11,10 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from akunu.cli import console
+from akunu.cli.terminal import console
 from akunu.cli.wording import refusal
 from akunu.errors import ArgumentError
-from akunu.options import Declared, LoadOptions, SamplingOptions, declared_options
+from akunu.options.text_options import Declared, LoadOptions, SamplingOptions, declared_options
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -231,7 +231,7 @@ def thinking_option(text: str | None, *, no_think: bool) -> bool | str | None:
     >>> thinking_option("on", no_think=False), thinking_option(None, no_think=True)
     (True, False)
     """
-    from akunu.cli.settings import thinking_of
+    from akunu.cli.conversation.settings import thinking_of
 
     thinking = None if text is None else thinking_of(text)
     if no_think and thinking not in (None, False):

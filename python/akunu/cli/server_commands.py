@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from akunu.cli import console, options
+from akunu.cli import options
 from akunu.cli.serve_options import takes_settings
+from akunu.cli.terminal import console
 from akunu.ray.settings import RaySettings
 from akunu.server.settings import ServerSettings
 
@@ -41,7 +42,7 @@ def serve(
     """Serve models."""
 
     def run() -> int:
-        from akunu.cli.serve import serve_models
+        from akunu.cli.commands.serve import serve_models
 
         return serve_models([*(first or ()), *(model or ())], config, settings)
 
@@ -58,7 +59,7 @@ def ray(
     """Serve models by replicas on a Ray cluster."""
 
     def run() -> int:
-        from akunu.cli.ray import serve_replicas
+        from akunu.cli.commands.ray import serve_replicas
 
         return serve_replicas([*(first or ()), *(model or ())], config, settings)
 
@@ -69,7 +70,7 @@ def show_servers(json: options.Json = False) -> int:
     """Show the servers that run here."""
 
     def run() -> int:
-        from akunu.cli.servers import show_servers
+        from akunu.cli.commands.servers import show_servers
 
         return show_servers(as_json=json)
 
@@ -90,7 +91,7 @@ def stop_servers(
     """End servers; texts under way come to their end before."""
 
     def run() -> int:
-        from akunu.cli.servers import stop_servers
+        from akunu.cli.commands.servers import stop_servers
 
         return stop_servers(servers or [], all_of_them=all)
 

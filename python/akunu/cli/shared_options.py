@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from akunu.cli import options
-from akunu.options import LoadOptions
+from akunu.options.text_options import LoadOptions
 
 if TYPE_CHECKING:
-    from akunu.cli.form import Form
+    from akunu.cli.text_form import Form
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -78,7 +78,7 @@ def takes_form(command: Command) -> Command:
 
 
 def _form(*, weaken_schema: bool, **given: Any) -> Form | None:
-    from akunu.cli.form import given_form
+    from akunu.cli.text_form import given_form
 
     return given_form(**given, weaken=weaken_schema)
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from akunu.cli import console, options
+from akunu.cli import options
+from akunu.cli.terminal import console
 
 TRANSCRIBE_HELP = """Write down what is said in audio and video files.
 
@@ -136,7 +137,7 @@ def transcribe(
         }
         if channels not in ("mix", "apart"):
             raise console.UsageError(f"--channels is '{channels}'; it must be mix or apart")
-        from akunu.cli.transcribe import TranscribeCommand
+        from akunu.cli.commands.transcribe import TranscribeCommand
 
         return TranscribeCommand(
             files=files or [],
@@ -186,7 +187,7 @@ def listen(
     """Write down what is said into a microphone, as it is said."""
 
     def run() -> int:
-        from akunu.cli.listen import ListenCommand, show_microphones
+        from akunu.cli.commands.listen import ListenCommand, show_microphones
 
         if list_them:
             return show_microphones()
@@ -226,7 +227,7 @@ def speech_arguments(
     """Return arguments of `SpeechModel.transcribe`; raises UsageError."""
     from akunu.cli.text_input import as_unicode
     from akunu.errors import ArgumentError
-    from akunu.speech.languages import language_code
+    from akunu.speech.vocabulary.languages import language_code
 
     found: dict[str, Any] = {"task": "translate" if translate else "transcribe"}
     try:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from akunu.cli import console
 from akunu.cli.loading import model_path
-from akunu.cli.progress import Progress
+from akunu.cli.terminal import console
+from akunu.cli.terminal.progress import Progress
 from akunu.errors import UnsupportedModelError
-from akunu.options import LoadOptions
+from akunu.options.text_options import LoadOptions
 from akunu.speech.loading import load_whisper_with
 from akunu.speech.model import SpeechModel
 from akunu.speech.model_kind import is_speech_model

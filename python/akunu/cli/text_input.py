@@ -10,7 +10,7 @@ import termios
 from pathlib import Path
 from typing import Final
 
-from akunu.cli import console
+from akunu.cli.terminal import console
 
 STDIN: Final = "{stdin}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from akunu.errors import ArgumentError
-from akunu.options import declared_options
+from akunu.options.text_options import declared_options
 
 
 def counted(count: int, thing: str) -> str:

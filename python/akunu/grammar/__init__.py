@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from akunu._checks import MAX_UINT32, flag, integer, refusal
+from akunu.common.checks import MAX_UINT32, flag, integer, refusal
 from akunu.errors import ArgumentError
 
 _MOST_TOKENS = 2**31 - 1
@@ -121,10 +121,10 @@ def from_schema(
     flag("weaken", weaken)
     flag("compact", compact)
     flag("brief", brief)
-    from akunu.grammar.apart import compiled
+    from akunu.grammar.separate_process import compiled
 
     options = {"weaken": weaken, "compact": compact, "brief": brief}
-    return compiled("schema:compile_schema", source, **options)
+    return compiled("schema.compile:compile_schema", source, **options)
 
 
 def from_json() -> Grammar:
@@ -142,7 +142,7 @@ def from_regex(pattern: str | re.Pattern[str]) -> Grammar:
     >>> from_regex("[0-9]+").llguidance
     '{"grammars": [{"lark_grammar": "start: /[0-9]+/"}]}'
     """
-    from akunu.grammar.apart import compiled
+    from akunu.grammar.separate_process import compiled
 
     return compiled("regex:compile_regex", pattern)
 
@@ -153,7 +153,7 @@ def from_choice(texts: Sequence[str]) -> Grammar:
     >>> from_choice(["yes", "no"]) == from_choice(["yes", "no", "yes"])
     True
     """
-    from akunu.grammar.apart import compiled
+    from akunu.grammar.separate_process import compiled
 
     return compiled("choice:compile_choice", texts)
 
@@ -166,7 +166,7 @@ def from_rules(text: str) -> Grammar:
     >>> from_rules('root ::= "yes" | "no"') != from_rules('start: "yes"')
     True
     """
-    from akunu.grammar.apart import compiled
+    from akunu.grammar.separate_process import compiled
 
     return compiled("rules:compile_rules", text)
 

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 
 from akunu.grammar.expressions import Choice, Repeat, Sequence
-from akunu.grammar.gbnf_parsing import Expression, Rule, Token
+from akunu.grammar.gbnf.parsing import Expression, Rule, Token
 
 
 class NotRead(Exception):  # noqa: N818, its one caller does without what was to be read

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from akunu.grammar.expressions import Chars, Choice, Repeat, Sequence
-from akunu.grammar.gbnf_parsing import Expression, Rule, Token
+from akunu.grammar.gbnf.parsing import Expression, Rule, Token
 
 
 def productive_rules(rules: dict[str, Expression]) -> dict[str, Expression]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from akunu.errors import ArgumentError
 from akunu.grammar import Grammar, from_lark
-from akunu.grammar.ecma import MOST_CHARACTERS
+from akunu.grammar.ecma.translation import MOST_CHARACTERS
 from akunu.grammar.errors import GrammarError, lone_surrogate
 from akunu.grammar.limits import why_none_begins
 

@@ -16,7 +16,7 @@ def compile_rules(text: str) -> Grammar:
     if wrong := lone_surrogate(text):
         raise ArgumentError(f"grammar {wrong}")
     if is_gbnf(text):
-        from akunu.grammar.gbnf import compile_gbnf
+        from akunu.grammar.gbnf.compile import compile_gbnf
 
         try:
             return compile_gbnf(text)

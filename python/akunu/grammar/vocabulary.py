@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
-from akunu._vocabulary import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED, WORD_MODELS
 from akunu.errors import ArgumentError, UnsupportedModelError
+from akunu.tokenizers.vocabulary import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED, WORD_MODELS
 
 if TYPE_CHECKING:
     from akunu.grammar import FreeText, Grammar
-    from akunu.tokenizer import Tokenizer
+    from akunu.tokenizers.tokenizer import Tokenizer
 
 _NOTHING, _TEXT, _WHOLE, _SPECIAL = range(4)  # as in src/python/register_grammar.cpp
 _NO_RANK = 2**32 - 1

@@ -1,4 +1,4 @@
-"""The process that compiles grammars for `apart.py`, within a budget that the system enforces."""
+"""The process that compiles grammars for `separate_process.py`, within a budget that holds."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import struct
 import sys
 from typing import Any, BinaryIO, Final
 
-from akunu.grammar.apart import function_of
 from akunu.grammar.limits import tell_engine_numbers
+from akunu.grammar.separate_process import function_of
 
 _MAXRSS_UNIT: Final = 1 if sys.platform == "darwin" else 1024
 
@@ -23,7 +23,7 @@ def work(seconds: float, n_bytes: int, numbers: tuple[int, int, int], idle: floa
     jobs = os.fdopen(os.dup(0), "rb", buffering=0)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else may be written there
-    function_of("schema:compile_schema")({})  # imports what jobs need
+    function_of("schema.compile:compile_schema")({})  # imports what jobs need
     answers.write(b"+")  # ready
     answers.flush()
     most_left = n_bytes // 4  # memory that jobs may leave behind; then this process ends

@@ -23,10 +23,10 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from akunu.errors import ArgumentError, DownloadError, OutOfMemoryError
 from akunu.hub import transfer
 from akunu.hub.choice import part_names
+from akunu.hub.load_check import outline_of, refuse_unloadable
 from akunu.hub.names import Address
-from akunu.hub.trial import outline_of, refuse_unloadable
 from akunu.hub.watch import Watch
-from akunu.options import LoadOptions
+from akunu.options.text_options import LoadOptions
 
 Result = TypeVar("Result")
 _SOURCE = "source.json"

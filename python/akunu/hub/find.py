@@ -10,10 +10,10 @@ from pathlib import Path
 
 from akunu.errors import AkunuError, ArgumentError
 from akunu.hub import address as addresses
-from akunu.hub import names, neighbours, repository
+from akunu.hub import names, other_programs, repository
 from akunu.hub.names import Address, OllamaName, RepoName, UnknownNameError
 from akunu.hub.watch import SILENT, Watch
-from akunu.options import LoadOptions
+from akunu.options.text_options import LoadOptions
 
 _LONG_NAME = 60  # characters; what is longer is no name that somebody half remembers
 
@@ -105,10 +105,10 @@ def find_here(meant: RepoName | Address | OllamaName | None) -> Path | None:
     if isinstance(meant, Address):
         return addresses.cached(meant)
     if isinstance(meant, OllamaName):
-        return neighbours.find_in_ollama(meant)
+        return other_programs.find_in_ollama(meant)
     return (
         repository.cached(meant)
-        or neighbours.find_in_lm_studio(meant)
+        or other_programs.find_in_lm_studio(meant)
         or _find_repo_in_ollama(meant)
     )
 
@@ -120,7 +120,7 @@ def _find_repo_in_ollama(name: RepoName) -> Path | None:
     tag = name.wanted or "latest"
     for path in (f"hf.co/{name.repo}", f"registry.ollama.ai/{name.repo}"):
         try:
-            found = neighbours.find_in_ollama(OllamaName(path, tag, is_explicit=False))
+            found = other_programs.find_in_ollama(OllamaName(path, tag, is_explicit=False))
         except AkunuError:  # other formats than this one: the hub will know
             continue
         if found is not None:
@@ -135,7 +135,7 @@ def _why_nothing(name: str, meant: OllamaName | None) -> str:
     close = [known[each] for each in found]
     hint = f"; did you mean {close[0]}?" if close else ""
     if meant is not None and meant.is_explicit:
-        places = ", ".join(str(folder) for folder in neighbours.ollama_folders())
+        places = ", ".join(str(folder) for folder in other_programs.ollama_folders())
         return f"Ollama has no {meant} here (looked in {places}){hint}"
     also = ", nor one that Ollama has here" if meant is not None else ""
     fetched = (
@@ -143,7 +143,7 @@ def _why_nothing(name: str, meant: OllamaName | None) -> str:
         "`akunu list` shows what is here"
     )
     fetched = "" if close or len(name) > _LONG_NAME else fetched
-    from akunu._shown import shorten
+    from akunu.common.quoting import shorten
 
     return (
         f"{shorten(name)} is neither a file nor the name of a model inside akunu (ember){also}"
@@ -153,7 +153,7 @@ def _why_nothing(name: str, meant: OllamaName | None) -> str:
 
 def _known_names(name: str) -> list[str]:
     """Return names that may have been mistyped: models that are here, and files beside it."""
-    from akunu.hub.shelf import models_here
+    from akunu.hub.local_models import models_here
 
     known = ["ember", *(model.name for model in models_here())]
     folder = name.rpartition("/")[0]

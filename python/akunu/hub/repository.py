@@ -23,10 +23,10 @@ from typing import Any, TypeVar
 from akunu.errors import ArgumentError, DownloadError, ModelFormatError, OutOfMemoryError
 from akunu.hub import transfer
 from akunu.hub.choice import Candidate, Choice, File, candidates, choose
+from akunu.hub.load_check import outline_of, refuse_unloadable
 from akunu.hub.names import RepoName
-from akunu.hub.trial import outline_of, refuse_unloadable
 from akunu.hub.watch import Watch
-from akunu.options import LoadOptions
+from akunu.options.text_options import LoadOptions
 
 Result = TypeVar("Result")
 _WHISPER_CPP = b"lmgg"

@@ -20,10 +20,10 @@ from akunu.ray.forwarded import Forwarded
 from akunu.ray.front import ReplicaDiedError, Replicas, front
 from akunu.ray.replica import Replica
 from akunu.ray.settings import Asked, RaySettings
-from akunu.request import SIDE_BY_SIDE
-from akunu.server.errors import RETRY_AFTER_SECONDS, ApiError
-from akunu.server.keys import Keys
+from akunu.server.http.errors import RETRY_AFTER_SECONDS, ApiError
+from akunu.server.http.keys import Keys
 from akunu.server.settings import ServerSettings
+from akunu.text.submit import SIDE_BY_SIDE
 
 _LONGER: Final = 10  # seconds that a front outlives replicas, whose deaths it has to tell
 

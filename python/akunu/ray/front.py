@@ -19,18 +19,18 @@ from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from akunu.ray.all_replicas import EVERYWHERE, answer_of_all
 from akunu.ray.conversations import key_of_body
-from akunu.ray.everywhere import EVERYWHERE, answer_of_all
 from akunu.ray.exchange import Part
 from akunu.ray.forwarded import Forwarded, passed_on
-from akunu.server.access import Access
-from akunu.server.access_log import AccessLog, Entry
-from akunu.server.error_shapes import failed_event, shaped
-from akunu.server.errors import ApiError, api_error
-from akunu.server.json_body import JsonResponse, written
-from akunu.server.keys import Keys
+from akunu.server.http.access import Access
+from akunu.server.http.access_log import AccessLog, Entry
+from akunu.server.http.error_shapes import failed_event, shaped
+from akunu.server.http.errors import ApiError, api_error
+from akunu.server.http.json_body import JsonResponse, written
+from akunu.server.http.keys import Keys
+from akunu.server.http.origins import cors_options
 from akunu.server.metrics import CONTENT_TYPE, Metrics
-from akunu.server.origins import cors_options
 from akunu.server.settings import ServerSettings
 
 _LOG = logging.getLogger("akunu.server")

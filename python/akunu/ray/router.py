@@ -24,7 +24,7 @@ class HomeRouter(RequestRouter):  # type: ignore[misc]  # Ray's types are not lo
         pending_request: PendingRequest | None = None,
     ) -> list[list[RunningReplica]]:
         """Return replicas one by one, the best first; a full one is passed over by Ray Serve."""
-        from akunu.ray.homes import by_preference
+        from akunu.ray.placement import by_preference
 
         replicas = {each.replica_id.unique_id: each for each in candidate_replicas}
         if pending_request is None:

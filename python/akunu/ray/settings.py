@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from akunu._checks import MAX_UINT32
-from akunu._typos import explains_typos_of_init
+from akunu.common.checks import MAX_UINT32
+from akunu.common.typos import explains_typos_of_init
 from akunu.errors import ArgumentError
 from akunu.server.configuration import from_environment, from_file, value_of_text
 from akunu.server.settings import (

@@ -23,33 +23,23 @@ from starlette.routing import Match
 
 from akunu import __version__
 from akunu.errors import AkunuError
-from akunu.grammar.apart import Budget, Workers
-from akunu.server.access import Access
-from akunu.server.access_log import AccessLog
-from akunu.server.error_shapes import shaped
-from akunu.server.errors import ApiError, api_error, internal_error, invalid
-from akunu.server.journal import Journal
-from akunu.server.json_body import JsonResponse
-from akunu.server.keys import Keys
+from akunu.grammar.separate_process import Budget, Workers
+from akunu.server import page_routes
+from akunu.server.anthropic import routes as anthropic_routes
+from akunu.server.http.access import Access
+from akunu.server.http.access_log import AccessLog
+from akunu.server.http.error_shapes import shaped
+from akunu.server.http.errors import ApiError, api_error, internal_error, invalid
+from akunu.server.http.json_body import JsonResponse
+from akunu.server.http.keys import Keys
+from akunu.server.http.origins import cors_options
+from akunu.server.journal.journal import Journal
+from akunu.server.llama_cpp import routes as llama_cpp_routes
 from akunu.server.metrics import Metrics
 from akunu.server.models import ServedModels
-from akunu.server.origins import cors_options
-from akunu.server.routes import (
-    audio,
-    chat,
-    completions,
-    embeddings,
-    health,
-    llama_cpp,
-    messages,
-    metrics,
-    models,
-    ollama,
-    page,
-    reranking,
-    responses,
-    tokens,
-)
+from akunu.server.ollama import routes as ollama_routes
+from akunu.server.openai import routes_audio, routes_chat, routes_completions, routes_responses
+from akunu.server.routes import embeddings, health, metrics, models, reranking, tokens
 from akunu.server.routes.described import with_answers
 from akunu.server.settings import ServerSettings
 from akunu.server.state import ServerState, entry_of
@@ -103,24 +93,24 @@ def create_app(
     )
     app.state.akunu = state
     for each in (
-        chat.router,
-        completions.router,
-        responses.router,
-        messages.router,
+        routes_chat.router,
+        routes_completions.router,
+        routes_responses.router,
+        anthropic_routes.router,
         models.router,
         tokens.router,
         embeddings.router,
         reranking.router,
-        audio.router,
+        routes_audio.router,
     ):
         app.include_router(each, prefix="/v1")
         app.include_router(each, include_in_schema=False)  # clients whose base has no /v1
-    app.include_router(llama_cpp.router)
-    app.include_router(ollama.router)
+    app.include_router(llama_cpp_routes.router)
+    app.include_router(ollama_routes.router)
     app.include_router(embeddings.ollama_router)
     app.include_router(reranking.cohere_router)
     app.include_router(health.router)
-    app.include_router(page.router)
+    app.include_router(page_routes.router)
     app.include_router(metrics.router)
     keys = Keys.of(settings) if is_guarded else Keys()
     app.add_middleware(

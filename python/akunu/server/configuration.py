@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from akunu._files import read_text
+from akunu.common.files import read_text
 from akunu.errors import ArgumentError
 from akunu.server.settings import Declared, ServerSettings, declared_settings
 

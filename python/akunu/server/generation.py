@@ -15,16 +15,16 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from akunu.async_text_stream import AsyncTextStream
-from akunu.completion import Completion
-from akunu.deltas import Delta
 from akunu.errors import AkunuError
 from akunu.model import Model
-from akunu.server.errors import ApiError, api_error, stopping
-from akunu.server.json_body import JsonResponse
+from akunu.server.http.errors import ApiError, api_error, stopping
+from akunu.server.http.json_body import JsonResponse
+from akunu.server.http.sending import Events, beside, pinging, unless_gone
 from akunu.server.models import ServedModel, ServedModels
 from akunu.server.observer import SILENT, Observer
-from akunu.server.sending import Events, beside, pinging, unless_gone
+from akunu.text.async_text_stream import AsyncTextStream
+from akunu.text.completion import Completion
+from akunu.text.deltas import Delta
 
 Result = TypeVar("Result")
 Begin = Callable[[ServedModel, Model], Sequence[AsyncTextStream]]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from akunu._checks import integer
+from akunu.common.checks import integer
 from akunu.model import Model
-from akunu.server.errors import invalid
+from akunu.server.http.errors import invalid
 from akunu.server.settings import ServerSettings
 
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from akunu.completion import Completion
-from akunu.server.access_log import Entry
 from akunu.server.engine_gauges import EngineGauges
+from akunu.server.http.access_log import Entry
 from akunu.server.models import ServedModels
 from akunu.server.observer import Observer
+from akunu.text.completion import Completion
 
 if TYPE_CHECKING:
-    from akunu.async_text_stream import AsyncTextStream
-    from akunu.server.errors import ApiError
+    from akunu.server.http.errors import ApiError
+    from akunu.text.async_text_stream import AsyncTextStream
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _FIRST: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)

@@ -74,7 +74,7 @@ def _file_of(served: ServedModel) -> ModelFile | None:
 @lru_cache(maxsize=256)
 def _read(path: Path, changed: int, size: int) -> ModelFile:
     """`changed`, `size`: those of the file, so that another one in its place is read anew."""
-    from akunu.model_files import open_model_files
+    from akunu.storage.model_files import open_model_files
 
     file = open_model_files(path)
     sizes = [Path(part).stat().st_size for part in file.parts]

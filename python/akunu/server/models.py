@@ -15,9 +15,9 @@ from typing import Final, TypeAlias
 
 from akunu.errors import AkunuError, ArgumentError
 from akunu.model import Model
-from akunu.options import LoadOptions
-from akunu.server.errors import ApiError, invalid
-from akunu.server.json_words import shown
+from akunu.options.text_options import LoadOptions
+from akunu.server.http.errors import ApiError, invalid
+from akunu.server.http.json_words import shown
 from akunu.server.room import WAIT_SECONDS, Room
 from akunu.server.settings import ServerSettings
 from akunu.speech.model import SpeechModel
@@ -426,7 +426,7 @@ def _wrong_kind(message: str) -> ApiError:
 
 def _file_bytes(path: Path) -> int:
     """Return how large a model's file is, all parts of it: about what its weights take."""
-    from akunu.model_files import open_model_files
+    from akunu.storage.model_files import open_model_files
 
     return sum(Path(part).stat().st_size for part in open_model_files(path).parts)
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from akunu.async_text_stream import AsyncTextStream
-    from akunu.completion import Completion
-    from akunu.server.errors import ApiError
+    from akunu.server.http.errors import ApiError
+    from akunu.text.async_text_stream import AsyncTextStream
+    from akunu.text.completion import Completion
 
 
 class Observer:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from akunu._async_calls import result_of
-from akunu.chat import ChatTemplate
-from akunu.chat_request import ChatRequest, prepared
-from akunu.context_overflow import refuse_too_long
-from akunu.embedding import no_chat
+from akunu.embedding.embed import no_chat
 from akunu.model import Model
+from akunu.templates.chat_template import ChatTemplate
+from akunu.text.async_calls import result_of
+from akunu.text.context_overflow import refuse_too_long
+from akunu.text.render import ChatRequest, prepared
 
 _TEMPLATES: Final[WeakKeyDictionary[Model, ChatTemplate]] = WeakKeyDictionary()
 _OF_PROMPTS: Final = frozenset(ChatRequest.__dataclass_fields__)

@@ -8,11 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from akunu.embedding.reranking import Ranked, sigmoid
 from akunu.model import Model
-from akunu.reranking import Ranked, sigmoid
-from akunu.server.common_fields import integer_in, model_name
-from akunu.server.errors import api_error, invalid
-from akunu.server.fields import Field, checked, flag, honoured, refused, table_of, without_effect
+from akunu.server.fields.common import integer_in, model_name
+from akunu.server.fields.table import (
+    Field,
+    checked,
+    flag,
+    honoured,
+    refused,
+    table_of,
+    without_effect,
+)
+from akunu.server.http.errors import api_error, invalid
 
 _MOST: Final = 2**31 - 1
 _DOCUMENTS: Final = {

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from akunu.errors import AkunuError
-from akunu.server.errors import ApiError
+from akunu.server.http.errors import ApiError
 
 if TYPE_CHECKING:
     from akunu.server.models import ServedModel

@@ -27,8 +27,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from akunu.errors import ArgumentError, OutOfMemoryError
-from akunu.server.connection import Connection
-from akunu.server.keys import Keys
+from akunu.server.http.connection import Connection
+from akunu.server.http.keys import Keys
 from akunu.server.settings import ServerSettings
 
 _ARENA_MAX: Final = -8  # M_ARENA_MAX of glibc's mallopt

@@ -17,8 +17,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from akunu._files import open_regular
-from akunu._state_folder import state_path
+from akunu.common.files import open_regular
+from akunu.common.state_folder import state_path
 from akunu.errors import AkunuError
 
 

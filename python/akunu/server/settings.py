@@ -17,13 +17,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from akunu._checks import MAX_UINT32, flag, integer, number, refusal, texts
-from akunu._load_options import MAX_GPUS
-from akunu._sampling_declared import CONTEXT_OVERFLOWS
-from akunu._typos import explains_typos_of_init
+from akunu.common.checks import MAX_UINT32, flag, integer, number, refusal, texts
+from akunu.common.typos import explains_typos_of_init
 from akunu.errors import ArgumentError
-from akunu.options import KV_TYPES, LoadOptions, thread_count
-from akunu.server.proxies import TrustedProxies
+from akunu.options.declarations import CONTEXT_OVERFLOWS
+from akunu.options.load_options import MAX_GPUS
+from akunu.options.text_options import KV_TYPES, LoadOptions, thread_count
+from akunu.server.http.proxies import TrustedProxies
 
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "both")
 LOG_FORMATS: Final = ("text", "json", "none")

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from starlette.requests import Request
 
-from akunu.grammar.apart import Workers
-from akunu.server.access_log import Entry
-from akunu.server.journal import Journal
+from akunu.grammar.separate_process import Workers
+from akunu.server.http.access_log import Entry
+from akunu.server.journal.journal import Journal
 from akunu.server.metrics import CountingObserver, Metrics
 from akunu.server.models import ServedModels
 from akunu.server.settings import ServerSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from akunu.completion import Completion, per_second
+from akunu.text.completion import Completion, per_second
 
 
 def usage_of(replies: Sequence[Completion], n: int | None = None) -> dict[str, Any]:

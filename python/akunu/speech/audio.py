@@ -10,9 +10,9 @@ from typing import Any, BinaryIO, Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from akunu._checks import integer
+from akunu.common.checks import integer
 from akunu.errors import AkunuError, ArgumentError, AudioError, AudioFileError
-from akunu.speech.decoders import decode
+from akunu.speech.input.decoders import decode
 from akunu.speech.mel import SAMPLE_RATE
 
 AudioSource: TypeAlias = (

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from akunu._checks import number
+from akunu.common.checks import number
 from akunu.errors import ArgumentError
+from akunu.speech.activity.voice_activity import Vad, VadOptions, speech_spans
 from akunu.speech.mel import SAMPLE_RATE, mono_samples
 from akunu.speech.model import SpeechModel
 from akunu.speech.transcription import Transcription
-from akunu.speech.voice_activity import Vad, VadOptions, speech_spans
 
 _PROMPT_BYTES = 200
 """How much of what was said before the model is told; sentences are that long."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from akunu.loading import load
 from akunu.model import Model
-from akunu.options import AUTO, LoadOptions
+from akunu.options.text_options import AUTO, LoadOptions
 from akunu.speech.model import SpeechModel, load_whisper
 from akunu.speech.model_kind import is_speech_model
 

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from akunu._checks import integer
+from akunu.common.checks import integer
 from akunu.errors import ArgumentError
 
 SAMPLE_RATE = 16_000

@@ -23,13 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
-from akunu._checks import file_path
-from akunu._typos import explains_typos
+from akunu.common.checks import file_path
+from akunu.common.typos import explains_typos
 from akunu.errors import AkunuError, ArgumentError, UnsupportedModelError
 from akunu.loading import begin_load
 from akunu.model_facts import MemoryReport
-from akunu.options import LoadOptions
+from akunu.options.text_options import LoadOptions
+from akunu.speech.activity.voice_activity import Span, SpeechParts, Vad, VadOptions, speech_spans
 from akunu.speech.audio import AudioSource, load_audio
+from akunu.speech.files import open_whisper_files
 from akunu.speech.mel import HOP, SAMPLE_RATE
 from akunu.speech.segment_stream import SegmentStream
 from akunu.speech.transcribe_options import (
@@ -45,9 +47,7 @@ from akunu.speech.transcriber import (
     transcribe_windows,
 )
 from akunu.speech.transcription import Segment, Transcription
-from akunu.speech.voice_activity import Span, SpeechParts, Vad, VadOptions, speech_spans
-from akunu.speech.whisper_files import open_whisper_files
-from akunu.speech.whisper_tokenizer import WhisperTokenizer
+from akunu.speech.vocabulary.tokenizer import WhisperTokenizer
 from akunu.speech.window_decoder import Running, WindowDecoder
 
 _BATCH_SILENCE_MS = 160.0
@@ -272,7 +272,7 @@ class SpeechModel:
         window begins with a space or its end. `without_timestamps`: a segment per window.
         `max_initial_timestamp`: seconds within which a window's first segment begins.
         `word_timestamps`: segments have words with times. `vad`, `vad_model`, `vad_options`: only
-        where there is speech, see `akunu.speech.voice_activity.speech_spans`; False takes all.
+        where there is speech, see `speech_spans` (speech/activity); False takes all.
         `progress`: called with the seconds done and all. `batch`: so many stretches of speech at a
         time, none with the text before it as its prompt; a larger `kv_memory` has room for more
         than six, or for more beams. `seed`: of what is drawn. `priority`: as for `Model.generate`.

@@ -13,7 +13,7 @@ _MOST_CONFIG: Final = 1 << 24
 def is_speech_model(path: Path) -> bool:
     """Return whether `akunu.load_whisper` is what loads a model; False where nobody can tell."""
     from akunu.errors import AkunuError
-    from akunu.model_files import open_model_files
+    from akunu.storage.model_files import open_model_files
 
     try:
         if path.is_dir() or path.suffix == ".safetensors":

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from akunu._metadata import Metadata, Reader
+from akunu.common.metadata import Metadata, Reader
 from akunu.errors import ModelFormatError
 
 _GENERATION: Final = "generation_config.json"

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from akunu._checks import flag, integer, number, priority_of, refusal
+from akunu.common.checks import flag, integer, number, priority_of, refusal
 from akunu.errors import ArgumentError
-from akunu.speech.voice_activity import Vad, VadOptions
+from akunu.speech.activity.voice_activity import Vad, VadOptions
 
 if TYPE_CHECKING:
-    from akunu.speech.whisper_tokenizer import WhisperTokenizer
+    from akunu.speech.vocabulary.tokenizer import WhisperTokenizer
 
 Task: TypeAlias = Literal["transcribe", "translate"]
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
+from akunu.speech.activity.voice_activity import Span
 from akunu.speech.mel import HOP, SAMPLE_RATE, log_mel
 from akunu.speech.transcribe_options import TranscribeOptions
 from akunu.speech.transcription import Segment
-from akunu.speech.voice_activity import Span
-from akunu.speech.whisper_tokenizer import SECONDS_PER_TIMESTAMP, WhisperTokenizer
+from akunu.speech.vocabulary.tokenizer import SECONDS_PER_TIMESTAMP, WhisperTokenizer
 from akunu.speech.window_decoder import WindowDecoder, WindowText
 
 _FRAMES_PER_TIMESTAMP = round(SECONDS_PER_TIMESTAMP * SAMPLE_RATE / HOP)

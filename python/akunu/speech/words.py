@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu.speech.transcription import Word
-from akunu.speech.whisper_tokenizer import SECONDS_PER_TIMESTAMP, WhisperTokenizer
+from akunu.speech.vocabulary.tokenizer import SECONDS_PER_TIMESTAMP, WhisperTokenizer
 
 BEFORE = "\"'“¿([{-"
 """Punctuation that belongs to the word behind it."""

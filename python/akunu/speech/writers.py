@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from akunu._checks import flag, integer
+from akunu.common.checks import flag, integer
 from akunu.errors import ArgumentError
 from akunu.speech.transcription import Segment, Transcription, Word
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from akunu.deltas import (
+from akunu.errors import AkunuError
+from akunu.text.deltas import (
     Delta,
     ToolCallArguments,
     ToolCallCut,
@@ -15,7 +16,6 @@ from akunu.deltas import (
     ToolCallEnd,
     ToolCallStart,
 )
-from akunu.errors import AkunuError
 
 
 @dataclass(frozen=True, slots=True)

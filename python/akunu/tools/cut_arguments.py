@@ -10,9 +10,9 @@ import json
 import math
 from typing import Any, Final
 
-from akunu._text_reader import TextReader
-from akunu.tools._json_reader import read_value
 from akunu.tools.calls import ToolCall
+from akunu.tools.json_reader import read_value
+from akunu.tools.text_reader import TextReader
 
 _CLOSERS: Final = {"{": "}", "[": "]"}
 

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from akunu.errors import ArgumentError
-from akunu.grammar.schema_source import without_nulls
-from akunu.messages import plain
+from akunu.grammar.schema.source import without_nulls
+from akunu.templates.messages import plain
 
 Tool = Mapping[str, Any] | Callable[..., Any]
 

@@ -10,14 +10,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from akunu._text_reader import MARKING
-from akunu._token_matcher import TokenMatcher
 from akunu.errors import ArgumentError
 from akunu.grammar import FreeText, Grammar, from_schema
 from akunu.grammar.errors import SchemaError
-from akunu.thinking import ThinkingMarkers
-from akunu.tools._values import first_word, json_types
+from akunu.thinking.markers import ThinkingMarkers
+from akunu.tokenizers.token_matcher import TokenMatcher
 from akunu.tools.notation import Element, Field, Literal, Notation, Optional, elements
+from akunu.tools.text_reader import MARKING
+from akunu.tools.values import first_word, json_types
 
 _SPACE: Final = "WS?"
 _FORM: Final = "form"  # the name of the grammar of a form, beside the one of calls

@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from akunu._reply_splitter import ReplySplitter
-from akunu.chat import ChatTemplate
-from akunu.deltas import Delta, joined
 from akunu.errors import ArgumentError
-from akunu.thinking import markers_of
-from akunu.tools._parser import NotationParser
+from akunu.templates.chat_template import ChatTemplate
+from akunu.text.deltas import Delta, joined
+from akunu.text.reply_splitter import ReplySplitter
+from akunu.thinking.markers import markers_of
 from akunu.tools.calls import ToolCall, calls_of
 from akunu.tools.families import FAMILIES
 from akunu.tools.notation import Family
+from akunu.tools.parser import NotationParser
 
 _SCHEMA: Final = {
     "type": "object",

@@ -12,7 +12,12 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from akunu.model import Model
-from akunu.server.embeddings import (
+from akunu.server.fields.table import Read, ignored_header, read, request_schema
+from akunu.server.http.errors import ApiError, invalid
+from akunu.server.http.json_body import JsonResponse, json_object, read_body
+from akunu.server.ollama.fields import unloads
+from akunu.server.ollama.models import named
+from akunu.server.openai.embeddings import (
     EMBEDDINGS_FIELDS,
     OLLAMA_EMBED_FIELDS,
     OLLAMA_EMBEDDINGS_FIELDS,
@@ -20,11 +25,6 @@ from akunu.server.embeddings import (
     embedded,
     texts_of,
 )
-from akunu.server.errors import ApiError, invalid
-from akunu.server.fields import Read, ignored_header, read, request_schema
-from akunu.server.json_body import JsonResponse, json_object, read_body
-from akunu.server.ollama_fields import unloads
-from akunu.server.ollama_models import named
 from akunu.server.routes.described import body_of
 from akunu.server.state import state_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from akunu.server.errors import ApiError
-from akunu.server.json_body import JsonResponse
+from akunu.server.http.errors import ApiError
+from akunu.server.http.json_body import JsonResponse
 from akunu.server.state import state_of
 
 router = APIRouter(tags=["health"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse, Response
 
-from akunu.server.json_body import JsonResponse
+from akunu.server.http.json_body import JsonResponse
 from akunu.server.metrics import CONTENT_TYPE
 from akunu.server.state import state_of
 

@@ -8,15 +8,15 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from akunu.server.anthropic_models import model_info, models_page
-from akunu.server.common_fields import model_name
-from akunu.server.error_shapes import is_anthropic
-from akunu.server.errors import invalid
-from akunu.server.fields import honoured, ignored_header, read, request_schema, table_of
-from akunu.server.json_body import JsonResponse, json_object
+from akunu.server.anthropic.models import model_info, models_page
+from akunu.server.fields.common import model_name
+from akunu.server.fields.table import honoured, ignored_header, read, request_schema, table_of
+from akunu.server.http.error_shapes import is_anthropic
+from akunu.server.http.errors import invalid
+from akunu.server.http.json_body import JsonResponse, json_object
 from akunu.server.model_files import file_of
 from akunu.server.models import ServedModel, ServedModels
-from akunu.server.ollama_models import capabilities
+from akunu.server.ollama.models import capabilities
 from akunu.server.routes.described import body_of
 from akunu.server.state import state_of
 

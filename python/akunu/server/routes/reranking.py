@@ -7,9 +7,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from akunu.server.errors import invalid
-from akunu.server.fields import ignored_header, read, request_schema
-from akunu.server.json_body import JsonResponse, json_object
+from akunu.server.fields.table import ignored_header, read, request_schema
+from akunu.server.http.errors import invalid
+from akunu.server.http.json_body import JsonResponse, json_object
 from akunu.server.reranking import (
     RERANK_FIELDS,
     as_cohere,

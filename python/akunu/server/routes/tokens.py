@@ -10,9 +10,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from akunu.model import Model
-from akunu.server.common_fields import model_name
-from akunu.server.errors import api_error, invalid
-from akunu.server.fields import (
+from akunu.server.fields.common import model_name
+from akunu.server.fields.table import (
     Field,
     checked,
     flag,
@@ -23,8 +22,9 @@ from akunu.server.fields import (
     table_of,
     to,
 )
-from akunu.server.json_body import JsonResponse, json_object, read_body
-from akunu.server.openai_chat import CHAT_FIELDS, chat_request
+from akunu.server.http.errors import api_error, invalid
+from akunu.server.http.json_body import JsonResponse, json_object, read_body
+from akunu.server.openai.chat_fields import CHAT_FIELDS, chat_request
 from akunu.server.prompts import prompt_of
 from akunu.server.routes.described import body_of
 from akunu.server.state import state_of

@@ -1,0 +1,1 @@
+"""A reply as it is shown while it comes."""

@@ -1,0 +1,1 @@
+"""Reading from a terminal and writing to it."""

@@ -1,0 +1,1 @@
+"""Patterns of JSON schemas, which are ECMAScript's."""

@@ -1,0 +1,1 @@
+"""Grammars in llama.cpp's notation, GBNF."""

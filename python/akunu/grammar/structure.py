@@ -1,0 +1,156 @@
+"""What a caller may ask of a text's form: a schema, JSON, an expression, one of several, rules."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from akunu.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from akunu.grammar import Grammar
+    from akunu.text.batches import Prepared
+
+
+class StructureArguments(TypedDict, total=False):
+    """The keyword arguments that say what form a text has, of which one may be given."""
+
+    schema: Any
+    json: bool
+    regex: str | re.Pattern[str] | None
+    choice: Sequence[str] | None
+    grammar: str | Grammar | None
+    weaken_schema: bool
+
+
+STRUCTURE_DEFAULTS: Mapping[str, Any] = {
+    "schema": None,
+    "json": False,
+    "regex": None,
+    "choice": None,
+    "grammar": None,
+    "weaken_schema": False,
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Structure:
+    """The form of a text: what it may be, and how an object is made of it."""
+
+    grammar: Grammar
+    reader: Callable[[str], Any] | None = None
+    """Makes the object of `Completion.parsed`; None where the text is all there is."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FormArgument:
+    """The argument that says what form a text has. Its grammar may take long to compile."""
+
+    name: str
+    value: Any
+    weaken: bool = False
+
+    def compiled(self) -> Structure:
+        """Return the form.
+
+        Raises ArgumentError for what makes no sense; of a schema it is a SchemaError that says
+        where.
+        """
+        from akunu import grammar
+
+        if self.name == "schema":
+            held = grammar.from_schema(_closed_schema(self.value), weaken=self.weaken)
+            return Structure(held, reader_of(self.value))
+        if self.name == "json":
+            return Structure(grammar.from_json(), json.loads)
+        if self.name == "choice":
+            return Structure(grammar.from_choice(self.value))
+        if self.name == "regex":
+            is_compiled = isinstance(self.value, re.Pattern)
+            pattern = self.value if is_compiled else _text(self.name, self.value)
+            return Structure(grammar.from_regex(pattern))
+        if isinstance(self.value, grammar.Grammar):
+            return Structure(self.value, json.loads if self.value.schema else None)
+        return Structure(grammar.from_rules(_text(self.name, self.value)))
+
+
+def structure_of(arguments: Mapping[str, Any]) -> Structure | None:
+    """Return what some of StructureArguments ask for, None where nothing is.
+
+    Raises what `form_argument` and `FormArgument.compiled` raise.
+    """
+    form = form_argument(arguments)
+    return form.compiled() if form is not None else None
+
+
+def form_argument(arguments: Mapping[str, Any]) -> FormArgument | None:
+    """Return the one of StructureArguments that is given, None where none is.
+
+    Raises ArgumentError where there are several.
+    """
+    arguments = dict(arguments)
+    weaken = arguments.pop("weaken_schema", None) or False
+    if weaken is not False and weaken is not True:
+        raise ArgumentError(f"weaken_schema is {weaken!r}; it must be True or False")
+    given = {
+        name: value
+        for name, value in arguments.items()
+        if value is not None and not (name == "json" and value is False)
+    }
+    if len(given) > 1:
+        raise ArgumentError(f"{' and '.join(given)} are given; a text has one form: choose one")
+    if weaken and "schema" not in given:
+        raise ArgumentError("weaken_schema is True, but there is no schema")
+    if not given:
+        return None
+    ((name, value),) = given.items()
+    if name == "json" and value is not True:
+        raise ArgumentError(f"json is {value!r}; it must be True or False")
+    return FormArgument(name, value, weaken)
+
+
+def ruled(structure: Structure | None, prepared: Prepared) -> Grammar | None:
+    """Return what rules a text of this form.
+
+    It begins behind the free text of what was prepared, or behind the thoughts.
+    """
+    if structure is None or prepared.holds_form:
+        return prepared.grammar
+    if structure.grammar.after is not None:
+        return structure.grammar
+    after = prepared.thoughts if prepared.grammar is None else prepared.grammar.after
+    return dataclasses.replace(structure.grammar, after=after)
+
+
+def _closed_schema(source: Any) -> Any:
+    """Return the schema of a pydantic model, whose objects have no other members."""
+    if not hasattr(source, "model_json_schema"):
+        return source
+    from akunu.grammar.schema.types import closed
+
+    return closed(source.model_json_schema())
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise ArgumentError(f"{name} must be a text, not {type(value).__name__}")
+    return value
+
+
+def reader_of(schema: Any) -> Callable[[str], Any]:
+    """Return what makes an object of a text that fits a schema.
+
+    Of a pydantic model or another type it is one of that type, otherwise what JSON has.
+    """
+    if hasattr(schema, "model_validate_json"):
+        read: Callable[[str], Any] = schema.model_validate_json
+        return read
+    if isinstance(schema, (str, bool, Mapping)):
+        return json.loads
+    from akunu.grammar.schema.objects import read_object
+
+    return partial(read_object, schema)

@@ -1,0 +1,188 @@
+"""What a caller may choose: frozen, and refused with a sentence when it makes no sense.
+
+`SamplingOptions` and `LoadOptions` are declared in files of their own; here is what calls make of
+the keyword arguments they take.
+
+>>> from akunu import SamplingOptions
+>>> SamplingOptions(temperature=0.7, top_p=0.9).top_p
+0.9
+>>> SamplingOptions(top_p=2)
+Traceback (most recent call last):
+...
+akunu.errors.ArgumentError: top_p is 2; it must be a number from 0 (excluded) to 1
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeAlias, TypedDict, cast
+
+from akunu.common.checks import refusal
+from akunu.common.typos import Function, explains_typos
+from akunu.errors import ArgumentError
+from akunu.grammar.structure import (
+    STRUCTURE_DEFAULTS,
+    FormArgument,
+    Structure,
+    StructureArguments,
+    form_argument,
+)
+from akunu.options.declarations import Declared
+from akunu.options.load_options import AUTO, KV_TYPES, MAX_THREADS, LoadOptions, thread_count
+from akunu.options.sampling_options import (
+    MAX_LOGPROBS,
+    MAX_OPTION_WORDS,
+    SamplingOptions,
+    declared_options,
+)
+
+__all__ = [
+    "AUTO",
+    "KV_TYPES",
+    "MAX_LOGPROBS",
+    "MAX_OPTION_WORDS",
+    "MAX_THREADS",
+    "ChatArguments",
+    "Declared",
+    "LoadOptions",
+    "SamplingArguments",
+    "SamplingOptions",
+    "TextArguments",
+    "TextOptions",
+    "ToolsArgument",
+    "declared_options",
+    "lists_sampling_options",
+    "sampling_options",
+    "thread_count",
+]
+
+
+class SamplingArguments(TypedDict, total=False):
+    """The keyword arguments that `SamplingOptions` takes, for type checkers."""
+
+    max_tokens: int | None
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
+    typical_p: float | None
+    top_n_sigma: float | None
+    xtc_probability: float | None
+    xtc_threshold: float | None
+    repetition_penalty: float | None
+    frequency_penalty: float | None
+    presence_penalty: float | None
+    penalty_window: int | None
+    penalize_prompt: bool | None
+    dry_multiplier: float | None
+    dry_base: float | None
+    dry_allowed_length: int | None
+    dry_penalty_last_n: int | None
+    dry_sequence_breakers: str | Sequence[str] | Set[str] | None
+    samplers: Sequence[str] | None
+    min_tokens: int | None
+    seed: int | None
+    stop: str | Sequence[str] | Set[str] | None
+    stop_token_ids: Sequence[int] | Set[int] | None
+    ignore_eos: bool | None
+    context_overflow: str | None
+    speculation: int | str | None
+    logprobs: int | None
+    prompt_logprobs: int | None
+    echo: bool | None
+    answer_index: int | None
+    logit_bias: Mapping[int, float] | None
+    adapters: str | Mapping[str, float] | None
+
+
+class TextArguments(SamplingArguments, StructureArguments, total=False):
+    """The keyword arguments of `generate` and `chat` that say how a text comes about."""
+
+
+ToolsArgument: TypeAlias = Sequence[Mapping[str, Any] | Callable[..., Any]] | None
+"""What `chat` takes as `tools`: descriptions in OpenAI's or Anthropic's form, or functions."""
+
+
+class ChatArguments(TextArguments, total=False):
+    """The keyword arguments that `chat` takes beside those in its signature."""
+
+    tool_choice: str | Mapping[str, Any] | None
+    parallel_tool_calls: bool
+    thinking: bool | str | None
+    thinking_budget: int | None
+    template_variables: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextOptions(SamplingOptions):
+    """How the next token is chosen, and what form the text has; made by `sampling_options`."""
+
+    structure: Structure | None = None
+    form: FormArgument | None = None
+    """The form before it is compiled; None where there is none, or it is."""
+
+    def compiled(self) -> TextOptions:
+        """Return the options with their form compiled; raises what `FormArgument.compiled` does."""
+        if self.form is None:
+            return self
+        return replace(self, structure=self.form.compiled(), form=None)
+
+
+def sampling_options(
+    options: SamplingOptions | None, arguments: Mapping[str, object]
+) -> TextOptions:
+    """Return the options that a call gave, as an object, as keyword arguments, or as both.
+
+    Among the arguments may be one that says what form the text has; it is not compiled yet. Raises
+    ArgumentError where the two speak of the same field, and for several forms.
+    """
+    given = {name: each for name, each in arguments.items() if name in STRUCTURE_DEFAULTS}
+    others = {name: each for name, each in arguments.items() if name not in STRUCTURE_DEFAULTS}
+    chosen = {}
+    if options is not None:
+        if not isinstance(options, SamplingOptions):
+            raise refusal("options", options, "a SamplingOptions", "or None")
+        chosen = {
+            each.name: getattr(options, each.name)
+            for each in fields(options)
+            if getattr(options, each.name) != each.default
+        }
+    for name, value in others.items():
+        if name in chosen:
+            raise ArgumentError(
+                f"{name} is given twice: {chosen[name]!r} in options and {value!r} beside them"
+            )
+    sampling = cast("dict[str, Any]", {**chosen, **others})
+    if given:
+        sampling["form"] = form_argument(given)
+    return TextOptions(**sampling)
+
+
+def lists_sampling_options(function: Function) -> Function:
+    """Have `help` show the fields of SamplingOptions, and forms, instead of `**sampling`.
+
+    What is none of them is answered as `explains_typos` does.
+    """
+    signature = inspect.signature(function)
+    kept = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    listed = [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=each.default,
+            annotation=each.type,
+        )
+        for each in fields(SamplingOptions)
+    ]
+    kinds = StructureArguments.__annotations__
+    listed += [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[name]
+        )
+        for name, default in STRUCTURE_DEFAULTS.items()
+    ]
+    shown = signature.replace(parameters=[*kept, *listed])
+    function.__signature__ = shown  # type: ignore[attr-defined]  # what inspect.signature reads
+    return explains_typos(function)

@@ -1,0 +1,112 @@
+"""Fields that say how tokens are chosen, by the names of OpenAI and of other servers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from akunu.options.declarations import CONTEXT_OVERFLOWS
+from akunu.options.text_options import declared_options
+from akunu.server.fields.table import Field, Reader, checked, honoured, refused, to
+from akunu.server.http.errors import invalid
+from akunu.server.http.json_words import shown
+
+# What other servers call our options.
+_OTHER_NAMES: Final = {
+    "repeat_penalty": "repetition_penalty",
+    "repeat_last_n": "penalty_window",
+    "typ_p": "typical_p",
+}
+_SAMPLERS: Final = {"typ_p": "typical_p"}
+_SEEDS: Final = 2**64
+
+
+def _seed(name: str, value: Any) -> Mapping[str, Any]:
+    seed = checked(name, value, int)
+    # -1 is any seed, as for llama.cpp; other negative ones are seeds like all others.
+    return {"seed": seed % _SEEDS if -(2**63) <= seed < -1 else seed}
+
+
+def _biases(name: str, value: Any) -> Mapping[str, Any]:
+    pairs = value.items() if isinstance(value, dict) else value
+    try:
+        found = {int(token): -math.inf if bias is False else bias for token, bias in pairs}
+    except (TypeError, ValueError):
+        raise invalid(
+            name, f"{name} is {shown(value)}; it must be an object of token ids and numbers"
+        ) from None
+    return {"logit_bias": found}
+
+
+def _samplers(name: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, list) or not all(
+        isinstance(each, (str, type(None))) for each in value
+    ):
+        raise invalid(name, f"{name} is {shown(value)}; it must be a list of names")
+    return {"samplers": [_SAMPLERS.get(each, each) for each in value if each is not None]}
+
+
+def _priority(name: str, value: Any) -> Mapping[str, Any]:
+    priority = checked(name, value, int)
+    if abs(priority) >= 2**31:
+        raise invalid(name, f"{name} is {shown(value)}; it must be between -2**31 and 2**31")
+    return {"priority": -priority}
+
+
+def stop_strings(name: str, value: Any) -> Mapping[str, Any]:
+    """Read texts that end the reply."""
+    return {"stop": value} if value != [] else {}
+
+
+_READERS: Final[Mapping[str, Reader]] = {
+    "seed": _seed,
+    "logit_bias": _biases,
+    "samplers": _samplers,
+    "stop": stop_strings,
+}
+_LIST: Final = {"type": ["array", "string", "null"], "items": {"type": "string"}}
+_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "stop": _LIST,
+    "dry_sequence_breakers": _LIST,
+    "samplers": {"type": ["array", "null"], "items": {"type": "string"}},
+    "stop_token_ids": {"type": ["array", "null"], "items": {"type": "integer"}},
+    "logit_bias": {"type": ["object", "null"]},
+    "speculation": {"type": ["string", "integer", "null"]},
+    "context_overflow": {"type": ["string", "null"], "enum": [*CONTEXT_OVERFLOWS, None]},
+}
+# Those that a request has by other means, or not at all.
+_NOT_THESE: Final = (
+    "max_tokens",
+    "logprobs",
+    "prompt_logprobs",
+    "echo",
+    "answer_index",
+    "adapters",
+)
+
+
+def _field(name: str, option: str) -> Field:
+    declared = declared_options()[option]
+    kinds = {"NUMBER": "number", "INTEGER": "integer", "": "boolean"}
+    schema = _SCHEMAS.get(option) or {"type": [kinds[declared.metavar], "null"]}
+    described = {**schema, "description": declared.help}
+    return honoured(name, described, _READERS.get(option, to(option)))
+
+
+SAMPLING_FIELDS: Final[tuple[Field, ...]] = (
+    *(_field(name, name) for name in declared_options() if name not in _NOT_THESE),
+    *(_field(name, option) for name, option in _OTHER_NAMES.items()),
+    honoured("priority", "integer", _priority, "lower goes first, as for vLLM"),
+    refused("mirostat", "choose with top_p, min_p or top_n_sigma", 0),
+    refused("mirostat_tau", "there is no mirostat", 5, 5.0),
+    refused("mirostat_eta", "there is no mirostat", 0.1),
+    refused("dynatemp_range", "the temperature does not change within a text", 0, 0.0),
+    refused("dynatemp_exponent", "the temperature does not change within a text", 1, 1.0),
+    refused("n_probs", "logprobs and top_logprobs say how likely tokens were", 0),
+    refused("best_of", "ask for n texts and choose", 1),
+    refused("use_beam_search", "texts are sampled", False),
+    refused("length_penalty", "there is no beam search", 1, 1.0),
+    refused("lora", "name an adapter behind the model: base:adapter", []),
+    refused("prompt_logprobs", "completions with echo and logprobs have them"),
+)

@@ -1,0 +1,198 @@
+"""What every request goes through before a route sees it: an id, a key, limits, the log.
+
+Written as a plain ASGI application around the other: streams go through it untouched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import uuid
+from contextlib import nullcontext
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from akunu.grammar.separate_process import Workers, compiling_apart
+from akunu.server.http.access_log import AccessLog, Entry
+from akunu.server.http.error_shapes import is_anthropic, shaped
+from akunu.server.http.errors import ApiError, stopping
+from akunu.server.http.json_body import JsonResponse
+from akunu.server.http.keys import Keys
+from akunu.server.http.origins import refusal_of
+from akunu.server.http.proxies import TrustedProxies
+from akunu.server.http.rate_limit import RateLimit
+from akunu.server.metrics import Metrics
+from akunu.server.page_routes import is_page
+from akunu.server.settings import ServerSettings
+
+OPEN_PATHS: Final = frozenset({"/health", "/ready"})
+_ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
+_MOST_HEADERS: Final = 64 << 10  # bytes, names and values
+
+
+class Access:
+    """Lets requests in, or answers them itself."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: ServerSettings,
+        keys: Keys,
+        log: AccessLog,
+        metrics: Metrics,
+        is_guarded: bool = True,
+        workers: Workers | None = None,
+    ) -> None:
+        """`app`: what is behind the door. `is_guarded`: False, where requests have come through
+        another door already. `workers`: where its grammars are compiled."""
+        self._app = app
+        self._settings = settings
+        self._keys = keys
+        self._log = log
+        self._metrics = metrics
+        self._workers = workers
+        self._is_guarded = is_guarded
+        self._rate = RateLimit(settings.rate_limit)
+        self._proxies = TrustedProxies(settings.trusted_proxies)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if self._proxies and self._is_guarded:
+            self._look_behind_proxies(scope)
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        given = headers.get(b"x-request-id", b"")
+        request_id = given if _ID.fullmatch(given) else f"req_{uuid.uuid4().hex}".encode()
+        entry = Entry(scope, request_id.decode(), time.monotonic())
+        state = scope.setdefault("state", {})
+        state["akunu_entry"] = entry
+        entry.owner = state.get("akunu_owner")
+
+        async def marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                entry.status = message["status"]
+                headers_out = [*message.get("headers", ()), (b"x-request-id", request_id)]
+                if is_anthropic(scope):  # where their client looks for it
+                    headers_out.append((b"request-id", request_id))
+                message["headers"] = headers_out
+            await send(message)
+
+        try:
+            refusal = self._refusal(scope, headers, entry) if self._is_guarded else None
+            if refusal is None:
+                limited = _Body(receive, self._settings, entry)
+                apart = compiling_apart(self._workers) if self._workers else nullcontext()
+                with apart:
+                    if scope["method"] == "HEAD":  # of a route that only knows GET
+                        inner = {**scope, "method": "GET"}
+                        await self._app(inner, limited.receive, _without_body(marked))
+                    else:
+                        await self._app(scope, limited.receive, marked)
+            else:
+                answer = _answer(refusal, scope, entry)
+                await answer(scope, receive, marked)
+        except asyncio.CancelledError:
+            if not self._is_guarded:  # whoever passes requests on has cancelled it
+                raise
+            # The server ends, and this took longer than it may. A stream that had begun was told.
+            if not entry.status:
+                answer = _answer(stopping(), scope, entry)
+                await answer(scope, receive, marked)
+        finally:
+            self._metrics.answered(entry)
+            self._log.write(entry)
+
+    def _look_behind_proxies(self, scope: Scope) -> None:
+        peer = scope["client"][0] if scope.get("client") else None
+        forwarded = [v.decode("latin-1") for k, v in scope["headers"] if k == b"x-forwarded-for"]
+        client = self._proxies.client(peer or None, forwarded)
+        scope["client"] = (client, 0) if client is not None else None
+
+    def _refusal(self, scope: Scope, headers: dict[bytes, bytes], entry: Entry) -> ApiError | None:
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > _MOST_HEADERS:
+            return ApiError(431, "the headers of the request are too large")
+        if scope["path"] in OPEN_PATHS or is_page(scope["path"]):
+            return None
+        if self._keys:
+            entry.owner = self._keys.owner(headers)
+            if entry.owner is None:
+                has_one = b"authorization" in headers or b"x-api-key" in headers
+                said = "is not one of this server's" if has_one else "is missing"
+                return ApiError(
+                    401,
+                    f"the API key {said}: send it as 'Authorization: Bearer KEY'",
+                    code="invalid_api_key",
+                    headers={"www-authenticate": "Bearer"},
+                )
+        elif (error := refusal_of(headers, self._settings)) is not None:
+            return error
+        client = scope.get("client")
+        wait = self._rate.seconds_to_wait(entry.owner or (client[0] if client else ""))
+        if wait:
+            return ApiError(
+                429,
+                f"more than {self._settings.rate_limit} requests in a minute, which is rate_limit",
+                code="rate_limit_exceeded",
+                headers={"retry-after": str(wait)},
+            )
+        try:
+            length = int(headers.get(b"content-length", b"0"))
+        except ValueError:
+            return ApiError(400, "content-length is no number")
+        return _too_large(self._settings) if length > self._settings.max_body else None
+
+
+def _answer(error: ApiError, scope: Scope, entry: Entry) -> JsonResponse:
+    return JsonResponse(shaped(error, scope, entry.request_id), error.status, error.headers)
+
+
+def _without_body(send: Send) -> Send:
+    async def send_headers(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            message = {**message, "body": b""}
+        await send(message)
+
+    return send_headers
+
+
+class _Body:
+    """The body of a request as it arrives, within its limits."""
+
+    def __init__(self, receive: Receive, settings: ServerSettings, entry: Entry) -> None:
+        self._receive = receive
+        self._entry = entry
+        self._settings = settings
+        self._length = 0
+        self._is_complete = False
+        self._ends = time.monotonic() + settings.body_seconds
+        kind = dict(entry.scope["headers"]).get(b"content-type", b"")
+        self._is_upload = kind.startswith(b"multipart/")  # audio is no text for a log
+
+    async def receive(self) -> Message:
+        if self._is_complete:  # what comes now is that the client goes away
+            return await self._receive()
+        left = self._ends - time.monotonic()
+        try:
+            message = await asyncio.wait_for(self._receive(), left)
+        except asyncio.TimeoutError:
+            raise ApiError(408, "the body of the request took too long to arrive") from None
+        body = message.get("body", b"")
+        self._length += len(body)
+        if self._settings.log_prompts and not self._is_upload:
+            self._entry.body += body.decode(errors="replace")
+        if self._length > self._settings.max_body:
+            raise _too_large(self._settings)
+        self._is_complete = not message.get("more_body", False)
+        return message
+
+
+def _too_large(settings: ServerSettings) -> ApiError:
+    return ApiError(
+        413,
+        f"the body of the request is larger than {settings.max_body} bytes, which is max_body",
+        code="request_too_large",  # the rest is read: cut off, clients would not see the answer
+    )

@@ -1,0 +1,1 @@
+"""Answers that are kept, so that they go on after a lost connection."""

@@ -1,0 +1,288 @@
+"""Answers that are journalled: written by a task of their own, and read by whoever asks for them.
+
+A client that goes away, or a server that is killed, leaves an answer half written. Who asks again
+with the same key and body gets the same bytes: first those of the journal, then those that follow.
+They follow because the texts are generated again, token by token, from the same prompt and seed;
+each step is compared with what the journal has of it, and told only behind that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any, Final
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from akunu.common.clock_and_ids import Drawn, drawn_from
+from akunu.errors import AkunuError
+from akunu.model import Model
+from akunu.server.generation import Dialect, Generation
+from akunu.server.http.errors import ApiError, invalid, stopping
+from akunu.server.http.json_body import written
+from akunu.server.http.sending import EVENT_STREAM, PING, Events, beside, pinging, unless_gone
+from akunu.server.journal.idempotency import Idempotency
+from akunu.server.journal.journal import WHOLE, KeptAnswer, Told
+from akunu.storage.session_state import _computed_by, _kv_type
+from akunu.text.async_text_stream import AsyncTextStream
+from akunu.text.deltas import Delta
+
+LINGER_SECONDS: Final = 30.0
+"""How long an answer is written on when nobody reads it: a client may be on its way back."""
+REPLAYED: Final = "idempotent-replayed"
+"""The header of answers that began before they were asked for now; Stripe's name for it."""
+
+_BEGINNING: Final = 2**32
+"""The part that is drawn from while texts begin: what a model knows by then is not tried again, so
+how much is drawn is not always the same."""
+
+
+class JournalledGeneration(Generation):
+    """The answer to a request with an idempotency key."""
+
+    def __init__(
+        self, *given: Any, asked: Idempotency, set_seed: Callable[[int], object], **named: Any
+    ) -> None:
+        """`given`, `named`: those of Generation. `set_seed`: has the texts draw from this seed,
+        unless the request has one."""
+        super().__init__(*given, **named)
+        self._asked = asked
+        self._journal = asked.journal
+        self._set_seed = set_seed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer from the journal, and with what follows."""
+        if self._asked.n_events is not None and not self._is_stream:
+            raise invalid("Last-Event-ID", "Last-Event-ID is given, and stream is not true")
+        body = await self._asked.body()
+        kept = await self._journal.find(self._asked.name, body, is_stream=self._is_stream)
+        headers = {REPLAYED: "true"} if kept.begun is not None or kept.runner is not None else {}
+        try:
+            with kept.reading(LINGER_SECONDS):
+                if kept.runner is None and not kept.is_over:
+                    runner = asyncio.ensure_future(self._run(kept))
+                    self._journal.run(kept, runner)
+                await unless_gone(receive, _begun(kept))
+                assert kept.begun is not None
+                headers = {**kept.begun["headers"], **headers}
+                if self._is_stream:
+                    await self._send_stream(receive, send, kept, headers)
+                else:
+                    await unless_gone(receive, _over(kept))
+                    whole = Response(kept.body, 200, headers, "application/json")
+                    await whole(scope, receive, send)
+        finally:
+            await self._journal.let_go(kept)
+
+    async def _send_stream(
+        self, receive: Receive, send: Send, kept: KeptAnswer, headers: Mapping[str, str]
+    ) -> None:
+        position = self._asked.n_events or 0
+        if kept.is_over and position > len(kept.events):
+            n = len(kept.events)
+            raise invalid(
+                "Last-Event-ID", f"Last-Event-ID is {position}; this stream has {n} events"
+            )
+        events = Events(send)
+        is_gone = False
+
+        async def watch() -> None:
+            nonlocal is_gone
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            is_gone = True
+            kept.tell()
+
+        await events.begin(EVENT_STREAM, headers)
+        async with beside(watch()), pinging(events, PING, self._ping_seconds):
+            try:
+                while not is_gone:
+                    new = kept.events[position:]
+                    position += len(new)
+                    await events.put(b"".join(new))
+                    if position < len(kept.events):
+                        continue
+                    if kept.is_over or kept.failure is not None:
+                        break
+                    await kept.changed()
+            except asyncio.CancelledError:
+                await events.put(kept.say_failed(stopping()))
+                await events.end()
+                raise
+            if kept.failure is not None and not kept.is_over:
+                await events.put(kept.say_failed(kept.failure))
+        if not is_gone:
+            await events.end()
+
+    async def _run(self, kept: KeptAnswer) -> None:
+        """Write an answer, or go on with it."""
+        try:
+            with drawn_from(_drawn_of(kept)):
+                async with AsyncExitStack() as stack:
+                    number = 0
+                    try:
+                        held = self._models.use(self._model)
+                        served, model = await stack.enter_async_context(held)
+                        dialect = self._dialect(served)
+                        kept.say_failed = dialect.failed
+                        self._set_seed(kept.head["seed"])
+                        with drawn_from(_drawn_of(kept).part(_BEGINNING)):
+                            streams = self._begin(served, model)
+                            for number, stream in enumerate(streams):  # noqa: B007
+                                stream.takes_one_by_one = True
+                                await stack.enter_async_context(stream)
+                        await _begin(kept, model, streams, self._more_headers)
+                    except Exception as error:
+                        raise self._told(error, number) from error
+                    self._observer.began(served.name, streams)
+                    stack.push_async_callback(self._end, streams)
+                    last = await self._write(kept, dialect, streams)
+            await kept.end(last)
+        except asyncio.CancelledError:
+            kept.fail(stopping())
+            raise
+        except Exception as error:
+            failure = self._told(error)
+            if kept.is_here:
+                self._observer.failed(failure, error)
+            kept.fail(failure)
+        finally:
+            self._journal.ended(kept)
+            await self._journal.let_go(kept, forget=kept.begun is None)
+
+    async def _write(
+        self, kept: KeptAnswer, dialect: Dialect, streams: Sequence[AsyncTextStream]
+    ) -> Told:
+        """Write all but the last step, which is returned."""
+        steps = _Steps(kept, is_told=self._is_stream)
+        steps.take(WHOLE, [], dialect.opened)
+        drawn = _drawn_of(kept)
+        left = [_Text(*each, drawn.part(each[0])) for each in enumerate(streams)]
+        while left:  # in turn: which text is faster today must not show
+            for text in list(left):
+                delta = await text.next()
+                if delta is None:
+                    tell = partial(dialect.closed, text.index, text.stream)
+                    left.remove(text)
+                else:
+                    tell = partial(dialect.part, text.index, delta, text.stream)
+                    self._observer.part(text.stream)
+                steps.take(text.index, text.new_tokens(), tell)
+        steps.check_complete()
+        replies = [stream.completion for stream in streams]
+        answer = dialect.over(replies) if self._is_stream else written(dialect.whole(replies))
+        return Told(WHOLE, [], answer)
+
+
+class _Text:
+    """One of the texts of an answer, whose ids are drawn from a source of its own."""
+
+    def __init__(self, index: int, stream: AsyncTextStream, drawn: Drawn) -> None:
+        self.index = index
+        self.stream = stream
+        self._drawn = drawn
+        self._deltas = stream.deltas()
+        self._n_taken = 0
+
+    async def next(self) -> Delta | None:
+        """Wait for the next part; None: it is over."""
+        with drawn_from(self._drawn):
+            async for delta in self._deltas:
+                return delta
+        if self.stream.finish_reason == "cancelled":
+            raise AkunuError("the text was cancelled")
+        return None
+
+    def new_tokens(self) -> list[int]:
+        """Return those that came since the last call."""
+        new = self.stream.generated_ids(self._n_taken)
+        self._n_taken += len(new)
+        return new
+
+
+class _Steps:
+    """Takes the steps of texts: those that the journal has, then new ones."""
+
+    def __init__(self, kept: KeptAnswer, *, is_told: bool) -> None:
+        """`is_told`: whether steps have events; an answer that is no stream has none."""
+        self._kept = kept
+        self._is_told = is_told
+        self._known = list(kept.told)
+        self._n_taken = 0
+
+    def take(self, text: int, tokens: list[int], tell: Callable[[], bytes]) -> None:
+        """Compare a step with the journal's, or have it there; `tell` makes its events."""
+        event = tell() if self._is_told else b""
+        if not event and not tokens:
+            return
+        if self._n_taken == len(self._known):
+            self._kept.add(Told(text, tokens, event))
+            return
+        known = self._known[self._n_taken]
+        if (known.text, known.tokens) != (text, tokens):
+            raise self._contradicted()
+        self._n_taken += 1
+
+    def check_complete(self) -> None:
+        """Raise where the journal has steps that did not come."""
+        if self._n_taken < len(self._known):
+            raise self._contradicted()
+
+    def _contradicted(self) -> ApiError:
+        return ApiError(
+            500,
+            f"the text that the journal has ({self._kept.path.name}) came out differently at step "
+            f"{self._n_taken}: the model or the settings are others than before; ask with another "
+            "idempotency key",
+            code="journal_contradicted",
+            headers={"x-should-retry": "false"},
+        )
+
+
+def _drawn_of(kept: KeptAnswer) -> Drawn:
+    return Drawn(bytes.fromhex(kept.head["drawn"]), kept.head["now"])
+
+
+async def _begin(
+    kept: KeptAnswer, model: Model, streams: Sequence[AsyncTextStream], headers: Mapping[str, str]
+) -> None:
+    """Note what the texts began with; ApiError where it is not what they began with before."""
+    native = model._open()
+    record: dict[str, Any] = {
+        "computed_by": {
+            **_computed_by(native),
+            "kv_type": _kv_type(native),
+            "context": model.context,
+        },
+        "prompts": [stream.prompt_ids for stream in streams],
+        "headers": dict(headers),
+    }
+    for part, what in (("computed_by", "device, version or context"), ("prompts", "prompt")):
+        if kept.begun is not None and kept.begun[part] != record[part]:
+            raise ApiError(
+                409,
+                f"this answer was begun with another {what} and cannot go on here; ask with "
+                "another idempotency key",
+                code="journal_of_another",
+                headers={"x-should-retry": "false"},
+            )
+    await kept.begin(record)
+
+
+async def _begun(kept: KeptAnswer) -> None:
+    """Wait until the texts of an answer have begun in this process, unless it is over."""
+    while not kept.is_here and not kept.is_over and kept.failure is None:
+        await kept.changed()
+    if kept.failure is not None and not kept.is_here:
+        raise kept.failure
+
+
+async def _over(kept: KeptAnswer) -> None:
+    """Wait until an answer is over."""
+    while not kept.is_over and kept.failure is None:
+        await kept.changed()
+    if kept.failure is not None and not kept.is_over:
+        raise kept.failure

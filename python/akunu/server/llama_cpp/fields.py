@@ -1,0 +1,242 @@
+"""What requests for llama.cpp's /completion and /infill ask for, as arguments of a model."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from akunu.model import Model
+from akunu.server.fields.common import MOST_LOGPROBS, integer_in, n_predict
+from akunu.server.fields.sampling import SAMPLING_FIELDS
+from akunu.server.fields.structure import STRUCTURE_FIELDS
+from akunu.server.fields.table import (
+    Field,
+    checked,
+    flag,
+    honoured,
+    refused,
+    table_of,
+    to,
+    without_effect,
+)
+from akunu.server.http.errors import invalid, unsupported
+from akunu.server.http.json_words import shown
+from akunu.server.prompts import ids_of
+from akunu.server.text_request import Asked, asked_of
+from akunu.text.context_overflow import refuse_too_long
+
+_MOST_BIASED: Final = 10_000  # characters that are split into tokens while others wait
+
+
+def _n_probs(name: str, value: Any) -> Mapping[str, Any]:
+    n = integer_in(name, value, 0, MOST_LOGPROBS)
+    return {"logprobs": n} if n else {}
+
+
+def _texts(name: str, value: Any) -> Mapping[str, Any]:
+    given = checked(name, value, list)
+    if not all(isinstance(each, str) for each in given):
+        raise invalid(name, f"{name} is {shown(value)}; it must be a list of texts")
+    return {name: given} if given else {}
+
+
+def _text(name: str, value: Any) -> Mapping[str, Any]:
+    return {name: checked(name, value, str)}
+
+
+def _biases(name: str, value: Any) -> Mapping[str, Any]:
+    """Read biases of tokens and of texts, all of whose tokens get them; false is never."""
+    pairs = list(value.items()) if isinstance(value, dict) else checked(name, value, list)
+    tokens: dict[int, Any] = {}
+    texts: dict[str, Any] = {}
+    for pair in pairs:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            raise invalid(name, f"{name} has {shown(pair)}; it must have pairs of token and bias")
+        of, bias = pair
+        bias = -math.inf if bias is False else bias
+        if isinstance(of, str) and not _TOKEN_ID.fullmatch(of):
+            texts[of] = bias
+        elif isinstance(of, (str, int)) and not isinstance(of, bool):
+            tokens[int(of)] = bias
+        else:
+            raise invalid(name, f"{name} has {shown(of)}; it must be a token id or a text")
+    if (n := sum(map(len, texts))) > _MOST_BIASED:
+        raise invalid(name, f"{name} has texts of {n} characters; they may have {_MOST_BIASED}")
+    return {"logit_bias": tokens, "text_bias": texts}
+
+
+def _extra(name: str, value: Any) -> Mapping[str, Any]:
+    found = []
+    for index, each in enumerate(checked(name, value, list)):
+        given = each if isinstance(each, dict) else {}
+        text, filename = given.get("text"), given.get("filename") or "tmp"
+        if not isinstance(text, str) or not isinstance(filename, str):
+            raise invalid(name, f"{name}[{index}] must be an object with a filename and a text")
+        found.append((filename, text))
+    return {name: found} if found else {}
+
+
+_MOST_TEXTS: Final = 1_000  # of a prompt that has ids, too: each is split into tokens
+_TOKEN_ID: Final = re.compile(r"[0-9]{1,10}")
+_OTHERS: Final = ("n_probs", "logit_bias")  # which are read in another way here
+_SAMPLING: Final = tuple(each for each in SAMPLING_FIELDS if each.name not in _OTHERS)
+_BOTH: Final = (
+    honoured("model", "string", lambda name, value: {"model": checked(name, value, str)}),
+    honoured("stream", "boolean", flag("stream")),
+    honoured("n_predict", "integer", n_predict),
+    honoured("max_tokens", "integer", n_predict),
+    honoured("n_probs", "integer", _n_probs),
+    honoured("logit_bias", {"type": ["object", "array", "null"]}, _biases),
+    honoured("return_tokens", "boolean", flag("return_tokens")),
+    honoured("response_fields", "array", _texts),
+    *_SAMPLING,
+    *STRUCTURE_FIELDS,
+    refused("post_sampling_probs", "n_probs are those of the model", False),
+    refused("n_indent", "there is no least indentation", 0),
+    refused("image_data", "only text is read here", []),
+    without_effect("cache_prompt", "boolean", "the text is the same"),
+    without_effect("n_cache_reuse", "integer", "the text is the same"),
+    without_effect("id_slot", "integer", "there are no slots"),
+    without_effect("n_keep", "integer", "nothing is cut in silence"),
+    without_effect("n_discard", "integer", "nothing is cut in silence"),
+    without_effect("min_keep", "integer", "filters keep at least one token"),
+    without_effect("t_max_predict_ms", "integer", "no text ends by the clock: see n_predict"),
+    without_effect("t_max_prompt_ms", "integer", "no text ends by the clock"),
+    without_effect("timings_per_token", "boolean", "timings come once, at the end"),
+    without_effect("return_progress", "boolean", "a stream begins with comments"),
+)
+
+COMPLETION_FIELDS: Final[Mapping[str, Field]] = table_of(
+    [*_BOTH, honoured("prompt", {"type": ["string", "array", "object"]}, to("prompt"))]
+)
+
+INFILL_FIELDS: Final[Mapping[str, Field]] = table_of(
+    [
+        *_BOTH,
+        honoured("input_prefix", "string", _text),
+        honoured("input_suffix", "string", _text),
+        honoured("input_extra", "array", _extra),
+        honoured("prompt", "string", _text, "what the missing text begins with"),
+    ]
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class LlamaAsked:
+    """A request for texts, and how it wants to be told."""
+
+    asked: Asked
+    prompts: list[Any] = field(default_factory=list)
+    """Each a text, or a list of token ids and texts."""
+    is_list: bool = False
+    """Whether the answer is a list."""
+    suffix: str | None = None
+    returns_tokens: bool
+    n_probs: int
+    response_fields: list[str]
+    text_bias: dict[str, Any]
+    """Biases of all tokens of a text."""
+
+    def add_text_bias(self, model: Model) -> None:
+        """Have the biases of texts be those of their tokens, where these have none of their own."""
+        if not self.text_bias:
+            return
+        found: dict[int, Any] = {}
+        for text, bias in self.text_bias.items():
+            ids = model.tokenizer.encode(text, add_special=False, parse_special=True)
+            found.update(dict.fromkeys(ids, bias))
+        self.asked.arguments["logit_bias"] = {**found, **self.asked.arguments["logit_bias"]}
+
+    def ids(self, model: Model, prompt: Any, context: int | None) -> list[int]:
+        """Return the ids of one of the prompts; texts in it may name control tokens.
+
+        Raises ContextOverflowError as `ids_of`.
+        """
+        if isinstance(prompt, str):
+            return ids_of(model, prompt, context)
+        refuse_too_long(model.tokenizer, [x for x in prompt if isinstance(x, str)], context)
+        found: list[int] = []
+        for each in prompt:
+            if isinstance(each, str):
+                found += model.tokenizer.encode(each, add_special=not found, parse_special=True)
+            else:
+                found.append(each)
+        return found
+
+
+def completion_request(body: Mapping[str, Any]) -> LlamaAsked:
+    """Return what a request for /completion asks for; ApiError for what makes no sense."""
+    wanted = _request(COMPLETION_FIELDS, body)
+    if "prompt" not in wanted.asked.arguments:
+        raise invalid("prompt", "prompt is missing", "missing_required_parameter")
+    prompt = wanted.asked.arguments.pop("prompt")
+    is_several = isinstance(prompt, list) and (
+        any(isinstance(each, (list, dict)) for each in prompt)
+        or (bool(prompt) and all(isinstance(each, str) for each in prompt))
+    )
+    wanted.prompts = [_plain(each) for each in (prompt if is_several else [prompt])]
+    wanted.is_list = len(wanted.prompts) > 1
+    for each in wanted.prompts:
+        _check_prompt(each)
+    if wanted.is_list and wanted.asked.is_stream:
+        wanted.is_list = False  # events have an index
+    return wanted
+
+
+def infill_request(body: Mapping[str, Any]) -> LlamaAsked:
+    """Return what a request for /infill asks for; ApiError for what makes no sense.
+
+    Texts of other files stand before what is before the gap.
+    """
+    wanted = _request(INFILL_FIELDS, body)
+    options = wanted.asked.arguments
+    for name in ("input_prefix", "input_suffix"):
+        if name not in options:
+            raise invalid(name, f"{name} is missing", "missing_required_parameter")
+    wanted.suffix = options.pop("input_suffix")
+    others = "".join(f"--- {name}\n{text}\n\n" for name, text in options.pop("input_extra", ()))
+    before = others + options.pop("input_prefix") + options.pop("prompt", "")
+    wanted.prompts = [before]
+    return wanted
+
+
+def _request(table: Mapping[str, Field], body: Mapping[str, Any]) -> LlamaAsked:
+    asked = asked_of(table, body)
+    options = asked.arguments
+    return LlamaAsked(
+        asked=asked,
+        returns_tokens=options.pop("return_tokens", False),
+        n_probs=options.get("logprobs", 0),
+        response_fields=options.pop("response_fields", []),
+        text_bias=options.pop("text_bias", {}),
+    )
+
+
+def _plain(prompt: Any) -> Any:
+    """Return the text of a prompt that is an object, as models that see pictures take it."""
+    if not isinstance(prompt, dict):
+        return prompt
+    if prompt.get("multimodal_data"):
+        raise unsupported("prompt", "prompt.multimodal_data: only text is read here")
+    return checked("prompt.prompt_string", prompt.get("prompt_string"), str)
+
+
+def _check_prompt(prompt: Any) -> None:
+    if isinstance(prompt, str):
+        return
+    parts = prompt if isinstance(prompt, list) else [None]
+    n_texts = sum(isinstance(each, str) for each in parts)
+    if n_texts > _MOST_TEXTS:
+        raise invalid(
+            "prompt", f"prompt has {n_texts} texts among its ids; at most {_MOST_TEXTS} are read"
+        )
+    for each in parts:
+        if isinstance(each, bool) or not isinstance(each, (int, str)):
+            raise invalid(
+                "prompt",
+                f"prompt has {shown(prompt)}; it must be a text, a list of token ids and texts, "
+                "or a list of such prompts",
+            )

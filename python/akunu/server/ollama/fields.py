@@ -1,0 +1,245 @@
+"""What requests for Ollama's /api/chat and /api/generate ask for, as arguments of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from akunu.server.fields.common import n_predict
+from akunu.server.fields.image_parts import of_base64
+from akunu.server.fields.offered_tools import offered_functions
+from akunu.server.fields.sampling import SAMPLING_FIELDS
+from akunu.server.fields.table import (
+    Field,
+    checked,
+    flag,
+    honoured,
+    refused,
+    table_of,
+    to,
+    unknown_keys,
+    without_effect,
+)
+from akunu.server.http.errors import invalid, unsupported
+from akunu.server.http.json_words import kind_of, shown
+from akunu.server.openai.chat_fields import allowed_only, tool_choice, top_logprobs
+from akunu.server.text_request import Asked, asked_of
+
+_KNOWN: Final = frozenset(
+    ("role", "content", "images", "thinking", "tool_calls", "tool_name", "tool_call_id", "name")
+)
+_LOADED: Final = "how a model is loaded, the server's settings say"
+
+
+def _format(name: str, value: Any) -> Mapping[str, Any]:
+    if value == "":
+        return {}
+    if value == "json":
+        return {"json": True}
+    if not isinstance(value, dict):
+        raise invalid(name, f"format is {shown(value)}; it must be 'json' or a JSON schema")
+    return {"schema": value}
+
+
+def _think(name: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, (bool, str)):
+        raise invalid(name, f"think is {shown(value)}; it must be true, false or a level")
+    return {"thinking": value}
+
+
+def _text(option: str) -> Any:
+    def read(name: str, value: Any) -> Mapping[str, Any]:
+        return {option: text} if (text := checked(name, value, str)) else {}
+
+    return read
+
+
+OLLAMA_OPTIONS: Final[Mapping[str, Field]] = table_of(
+    [
+        honoured("num_predict", "integer", n_predict),
+        *SAMPLING_FIELDS,
+        refused("tfs_z", "choose with top_p, min_p or top_n_sigma", 1, 1.0),
+        refused("penalize_newline", "a newline is a token like all others", True),
+        without_effect("num_keep", "integer", "nothing is cut in silence"),
+        *(
+            without_effect(name, "", _LOADED)
+            for name in (
+                *("num_ctx", "num_batch", "num_gpu", "num_thread", "main_gpu", "numa"),
+                *("use_mmap", "use_mlock", "low_vram", "f16_kv", "vocab_only", "embedding_only"),
+            )
+        ),
+        without_effect("logits_all", "boolean", "logprobs say how likely tokens were"),
+    ]
+)
+
+_BOTH: Final = (
+    honoured("model", "string", lambda name, value: {"model": checked(name, value, str)}),
+    honoured("stream", "boolean", flag("stream")),
+    honoured("format", {"type": ["string", "object", "null"]}, _format),
+    honoured("options", "object", lambda name, value: {"options": checked(name, value, dict)}),
+    honoured("think", {"type": ["boolean", "string", "null"]}, _think),
+    honoured("keep_alive", {"type": ["string", "number", "null"]}, to("keep_alive")),
+    honoured("logprobs", "boolean", flag("has_logprobs")),
+    honoured("top_logprobs", "integer", top_logprobs),
+    refused("truncate", "nothing is cut in silence", False),
+    refused("shift", "nothing is cut in silence", False),
+)
+
+OLLAMA_CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
+    [
+        *_BOTH,
+        honoured("messages", "array", lambda name, value: {"turns": checked(name, value, list)}),
+        honoured("tools", "array", offered_functions),
+        honoured("tool_choice", {"type": ["string", "object", "null"]}, tool_choice),
+        honoured("parallel_tool_calls", "boolean", flag("parallel_tool_calls")),
+    ]
+)
+
+OLLAMA_GENERATE_FIELDS: Final[Mapping[str, Field]] = table_of(
+    [
+        *_BOTH,
+        honoured("prompt", "string", _text("prompt"), "what the model answers"),
+        honoured("suffix", "string", _text("suffix")),
+        honoured("system", "string", _text("system")),
+        honoured("raw", "boolean", flag("raw")),
+        refused("template", "the model's own is used; raw: true takes a prompt as it is", ""),
+        honoured("images", "array", lambda name, value: {"images": checked(name, value, list)}),
+        refused("context", "use /api/chat for a conversation", []),
+    ]
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class OllamaAsked:
+    """A request for a text, a reply, or for a model to be loaded or unloaded."""
+
+    asked: Asked
+    has_logprobs: bool
+    is_chat: bool = True
+    suffix: str | None = None
+    """What is behind the text that is to be filled in."""
+    wants_unloading: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to write: the model is only to be loaded, or unloaded."""
+        return not self.asked.arguments.get("messages") and "prompt" not in self.asked.arguments
+
+
+def chat_request(body: Mapping[str, Any]) -> OllamaAsked:
+    """Return what a request for /api/chat asks for; ApiError for what makes no sense."""
+    wanted = _request(OLLAMA_CHAT_FIELDS, body)
+    options = wanted.asked.arguments
+    turns, allowed = options.pop("turns", []), options.pop("allowed_tools", None)
+    if turns:
+        options["messages"] = _messages(turns)
+        unread = [name for turn in turns for name in unknown_keys("messages", turn, _KNOWN)]
+        wanted.asked.unread += dict.fromkeys(unread)
+    if allowed is not None:
+        options["tools"] = allowed_only(options.get("tools", []), allowed)
+    return wanted
+
+
+def generate_request(body: Mapping[str, Any]) -> OllamaAsked:
+    """Return what a request for /api/generate asks for; ApiError for what makes no sense."""
+    wanted = _request(OLLAMA_GENERATE_FIELDS, body)
+    options = wanted.asked.arguments
+    system, wanted.suffix = options.pop("system", None), options.pop("suffix", None)
+    is_raw, images = options.pop("raw", False), options.pop("images", [])
+    wanted.is_chat = not is_raw and wanted.suffix is None
+    if not wanted.is_chat:
+        if images:
+            raise unsupported("images", "images are given beside raw or suffix: there is no chat")
+        if system is not None:
+            raise invalid("system", "system is given beside raw or suffix: there is no chat")
+        if "thinking" in options:
+            raise invalid("think", "think is given beside raw or suffix: there is no chat")
+    elif "prompt" in options:
+        turns = [{"role": "system", "content": system}] if system is not None else []
+        question = options.pop("prompt")
+        content = _with_images(images, question, "images") if images else question
+        options["messages"] = [*turns, {"role": "user", "content": content}]
+    if wanted.suffix is not None:
+        options.setdefault("prompt", "")
+    return wanted
+
+
+def unloads(keep_alive: Any) -> bool:
+    """Whether this `keep_alive` unloads a model, in a request that asks for nothing else."""
+    return keep_alive in (0, "0", "0s") and keep_alive is not False
+
+
+def _request(table: Mapping[str, Field], body: Mapping[str, Any]) -> OllamaAsked:
+    asked = asked_of(table, body, is_stream=True)
+    options = asked.arguments
+    inner = asked_of(OLLAMA_OPTIONS, options.pop("options", {}))
+    options.update(inner.arguments)
+    asked.names = {**asked.names, **inner.names}
+    asked.ignore(f"options.{each}" for each in inner.ignored)
+    keep = options.pop("keep_alive", None)
+    is_unloading = unloads(keep)
+    if keep is not None and not is_unloading:
+        asked.ignore(["keep_alive"])
+    has_logprobs = options.pop("has_logprobs", False)
+    top = options.pop("top_logprobs", 0)
+    if has_logprobs:
+        options["logprobs"] = top
+    elif top:
+        raise invalid("top_logprobs", "top_logprobs is given, and logprobs is not true")
+    return OllamaAsked(asked=asked, has_logprobs=has_logprobs, wants_unloading=is_unloading)
+
+
+def _messages(turns: list[Any]) -> list[dict[str, Any]]:
+    """Return messages whose calls and results have ids, as templates may want them."""
+    found: list[dict[str, Any]] = []
+    open_calls: list[tuple[str, Any]] = []
+    for index, turn in enumerate(turns):
+        where = f"messages[{index}]"
+        if not isinstance(turn, dict):
+            raise invalid("messages", f"{where} must be an object, got {kind_of(turn)}")
+        message = {key: value for key, value in turn.items() if value is not None}
+        message.setdefault("content", "")
+        images = message.pop("images", None)
+        if images:
+            message["content"] = _with_images(images, message["content"], "messages", where)
+        calls = message.get("tool_calls")
+        if isinstance(calls, list):
+            message["tool_calls"] = [
+                _with_id(call, f"call_{index}_{number}", open_calls)
+                for number, call in enumerate(calls)
+            ]
+        if message.get("role") == "tool" and "tool_call_id" not in message:
+            _answer(message, open_calls)
+        found.append(message)
+    return found
+
+
+def _with_images(images: Any, text: Any, field: str, where: str = "") -> list[dict[str, Any]]:
+    """Return the content of a message with images, which come in front of its text."""
+    name = f"{where}.images" if where else "images"
+    if not isinstance(images, list) or not all(isinstance(image, str) for image in images):
+        raise invalid(field, f"{name} must be a list of texts, each an image in base64")
+    return [*map(of_base64, images), {"type": "text", "text": text}]
+
+
+def _with_id(call: Any, fresh: str, open_calls: list[tuple[str, Any]]) -> Any:
+    if not isinstance(call, dict):
+        return call  # the model's messages say what is wrong
+    named = {**call, "id": call.get("id") or fresh}
+    function = call.get("function")
+    open_calls.append((named["id"], function.get("name") if isinstance(function, dict) else None))
+    return named
+
+
+def _answer(message: dict[str, Any], open_calls: list[tuple[str, Any]]) -> None:
+    """Say which call a result belongs to: the first of its name, or else the first."""
+    name = message.pop("tool_name", None) or message.get("name")
+    call = next((each for each in open_calls if each[1] == name), None) or next(
+        iter(open_calls), None
+    )
+    if call is not None:
+        open_calls.remove(call)
+        message["tool_call_id"] = call[0]
+    if name:
+        message["name"] = name

@@ -1,0 +1,114 @@
+"""Models as Ollama describes them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from akunu.model import Model
+from akunu.server.http.errors import ApiError
+from akunu.server.model_files import ModelFile, file_of
+from akunu.server.models import Loaded, ServedModel, ServedModels
+from akunu.server.ollama.answer import now
+from akunu.server.prompts import template_of
+from akunu.tokenizers.fill_in import fill_in_of
+
+_LATEST = ":latest"  # which clients put behind names that have no tag
+
+
+def named(models: ServedModels, name: str | None) -> str:
+    """Return the name of a model that is served, None: of the first; ApiError for no such one."""
+    try:
+        return models.exact_name(name)
+    except ApiError:
+        if name is None or not name.endswith(_LATEST):
+            raise
+        return models.exact_name(name.removesuffix(_LATEST))
+
+
+async def listed(served: ServedModel) -> dict[str, Any]:
+    """Return what /api/tags tells of a model; of one that is to be fetched, little is known."""
+    file = await file_of(served)
+    return {
+        "name": served.name,
+        "model": served.name,
+        "modified_at": now(served.created),
+        "size": 0 if file is None else file.size,
+        "digest": "" if file is None else file.digest,
+        "details": details(file),
+    }
+
+
+async def running(served: ServedModel, model: Loaded) -> dict[str, Any]:
+    """Return what /api/ps tells of a model that is loaded."""
+    in_memory = {"size": model.memory["total"]}
+    if isinstance(model, Model):
+        in_memory["context_length"] = model.context
+    found = {**await listed(served), **in_memory}
+    del found["modified_at"]
+    timer = served.idle_timer
+    if timer is not None:  # of the loop's clock, which is the monotonic one
+        found["expires_at"] = now(time.time() + timer.when() - time.monotonic())
+    return found
+
+
+def details(file: ModelFile | None) -> dict[str, Any]:
+    """Return the family, size and number format of a model."""
+    family = "" if file is None else file.architecture
+    return {
+        "parent_model": "",
+        "format": "gguf",
+        "family": family,
+        "families": [family] if family else [],
+        "parameter_size": "" if file is None else file.parameter_size,
+        "quantization_level": "" if file is None else file.quantization,
+    }
+
+
+async def shown(served: ServedModel, model: Model) -> dict[str, Any]:
+    """Return what /api/show tells of a model."""
+    config = model.config
+    family = config.architecture
+    file = await file_of(served)
+    return {
+        "modelfile": "",
+        "license": "",
+        "parameters": "\n".join(
+            f"{name} {value}" for name, value in model.sampling_defaults.items()
+        ),
+        "template": model.tokenizer.chat_template or "",
+        "details": details(file),
+        "model_info": {
+            "general.architecture": family,
+            "general.basename": config.name,
+            "general.parameter_count": 0 if file is None else file.n_parameters,
+            f"{family}.context_length": config.context_length,
+            f"{family}.embedding_length": config.dim,
+            f"{family}.block_count": config.n_layers,
+            f"{family}.attention.head_count": config.n_heads,
+            f"{family}.attention.head_count_kv": config.n_kv_heads,
+            f"{family}.feed_forward_length": config.ffn_dim,
+            f"{family}.vocab_size": config.vocab_size,
+        },
+        "capabilities": capabilities(model),
+        "modified_at": now(served.created),
+    }
+
+
+def capabilities(model: Model) -> list[str]:
+    """Return what a model can do, by Ollama's names."""
+    if model.embedding is not None:
+        return ["embedding"]
+    found = ["completion"]
+    if fill_in_of(model.tokenizer) is not None:
+        found.append("insert")
+    if model.tokenizer.chat_template:
+        template = template_of(model)
+        switch = template.thinking_switch
+        if template.knows_tools:
+            found.append("tools")
+        if switch.can_be_switched or switch.always_thinks:
+            found.append("thinking")
+    if model.reads_images:
+        found.append("vision")
+    return found

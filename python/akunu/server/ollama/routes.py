@@ -1,0 +1,128 @@
+"""Ollama's routes below /api: chats, texts, and what is known of the models."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from akunu import __version__
+from akunu.model import Model
+from akunu.server.fields.table import checked, request_schema
+from akunu.server.http.json_body import JsonResponse, json_object, read_body
+from akunu.server.models import ServedModel
+from akunu.server.ollama.answer import OllamaAnswer
+from akunu.server.ollama.fields import (
+    OLLAMA_CHAT_FIELDS,
+    OLLAMA_GENERATE_FIELDS,
+    OllamaAsked,
+    chat_request,
+    generate_request,
+)
+from akunu.server.ollama.models import listed, named, running, shown
+from akunu.server.prompts import ids_of
+from akunu.server.routes.described import body_of
+from akunu.server.state import state_of
+from akunu.server.text_request import generation_of
+from akunu.text.async_text_stream import AsyncTextStream
+
+API_VERSION: Final = "0.13.5"
+"""The Ollama whose API this is, with /v1/responses beside it. Codex asks for 0.13.4 or newer."""
+
+router = APIRouter(prefix="/api", tags=["ollama"])
+_NAME: Final = {"type": ["string", "null"]}
+_SHOWN: Final = {"type": "object", "properties": {"model": _NAME, "name": _NAME}}
+
+
+@router.post(
+    "/chat",
+    summary="A model's reply to a conversation, as Ollama has it",
+    response_model=None,
+    openapi_extra=body_of(request_schema(OLLAMA_CHAT_FIELDS)),
+)
+async def chat(request: Request) -> Response:
+    """Answer as a stream of lines, or whole."""
+    return await _answered(request, await read_body(request, chat_request), is_chat=True)
+
+
+@router.post(
+    "/generate",
+    summary="A text, as Ollama has it",
+    response_model=None,
+    openapi_extra=body_of(request_schema(OLLAMA_GENERATE_FIELDS)),
+)
+async def generate(request: Request) -> Response:
+    """Answer as a stream of lines, or whole."""
+    return await _answered(request, await read_body(request, generate_request), is_chat=False)
+
+
+async def _answered(request: Request, wanted: OllamaAsked, *, is_chat: bool) -> Response:
+    state = state_of(request)
+    asked = wanted.asked
+    asked.model = named(state.models, asked.model)
+    answer = OllamaAnswer(is_chat=is_chat, has_logprobs=wanted.has_logprobs)
+    answer.model = asked.model
+    if wanted.is_empty:
+        if wanted.wants_unloading:
+            await state.models.unload(asked.model)
+        else:
+            await state.models.load(asked.model)
+        nothing = answer.nothing("unload" if wanted.wants_unloading else "load")
+        return JsonResponse(nothing, headers=asked.headers)
+    if wanted.wants_unloading:  # it is unloaded by a request of its own
+        asked.ignore(["keep_alive"])
+
+    def begin(model: Model) -> AsyncTextStream:
+        if wanted.is_chat:
+            return asked.chat(model, state.settings)
+        if wanted.suffix is not None:
+            asked.fill_in(model, state.settings, wanted.suffix)
+        else:  # such a prompt is what a template has made
+            room = asked.room(model, state.settings)
+            asked.arguments["prompt"] = ids_of(model, asked.arguments["prompt"], room)
+        return asked.generate(model, state.settings)
+
+    def dialect(served: ServedModel) -> OllamaAnswer:
+        answer.hold(served.name)
+        return answer
+
+    prompt = "messages" if is_chat else "prompt"
+    return generation_of(request, asked, begin, dialect, prompt=prompt)
+
+
+@router.get("/tags", summary="The models that are served", response_model=None)
+async def tags(request: Request) -> Response:
+    """List all models, loaded or not."""
+    return JsonResponse({"models": [await listed(each) for each in state_of(request).models.all]})
+
+
+@router.get("/ps", summary="The models that are loaded", response_model=None)
+async def ps(request: Request) -> Response:
+    """List the models that are loaded."""
+    served = state_of(request).models.all
+    loaded = [await running(each, each.model) for each in served if each.model is not None]
+    return JsonResponse({"models": loaded})
+
+
+@router.post(
+    "/show",
+    summary="One model; it is loaded",
+    response_model=None,
+    openapi_extra=body_of(_SHOWN),
+)
+async def show(request: Request) -> Response:
+    """Describe one model."""
+    body = await json_object(request)
+    name = body.get("model", body.get("name"))
+    if name is not None:
+        checked("model", name, str)
+    models = state_of(request).models
+    async with models.use(named(models, name)) as (served, model):
+        return JsonResponse(await shown(served, model))
+
+
+@router.get("/version", summary="The versions of the API and of akunu", response_model=None)
+async def version() -> Response:
+    """Tell which Ollama's API this is, for clients that want one no older, and akunu's version."""
+    return JsonResponse({"version": API_VERSION, "akunu": __version__})

@@ -1,0 +1,1 @@
+"""OpenAI's routes: chat completions, completions, responses, audio, embeddings."""

@@ -1,0 +1,249 @@
+"""What a request for /v1/chat/completions asks for, as arguments of `Model.chat_async`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from akunu.model import Model
+from akunu.server.fields.common import (
+    MOST_LOGPROBS,
+    MOST_TOKENS,
+    OF_OPENAI,
+    UNREAD,
+    WITHOUT_EFFECT,
+    includes_usage,
+    integer_in,
+    max_tokens,
+    model_name,
+    n_texts,
+    stream_options,
+)
+from akunu.server.fields.offered_tools import functions_among, offered_functions
+from akunu.server.fields.sampling import SAMPLING_FIELDS
+from akunu.server.fields.structure import STRUCTURE_FIELDS, response_format
+from akunu.server.fields.table import (
+    Field,
+    checked,
+    flag,
+    honoured,
+    refused,
+    table_of,
+    to,
+    without_effect,
+)
+from akunu.server.http.errors import invalid, unsupported
+from akunu.server.http.json_words import shown
+from akunu.server.limits import with_limits
+from akunu.server.openai.messages import messages_of
+from akunu.server.settings import ServerSettings
+from akunu.server.text_request import Asked, asked_of
+from akunu.text.async_text_stream import AsyncTextStream
+
+
+def _messages(name: str, value: Any) -> Mapping[str, Any]:
+    messages, unknown = messages_of(value)
+    return {"messages": messages, UNREAD + name: unknown}
+
+
+def _functions(name: str, value: Any) -> Mapping[str, Any]:
+    functions = checked(name, value, list)
+    tools = [{"type": "function", "function": each} for each in functions]
+    return {"tools": tools, "is_legacy": True}
+
+
+def tool_choice(name: str, value: Any) -> Mapping[str, Any]:
+    """Read which tools may, or must, be called; `allowed_only` does what `allowed_tools` says."""
+    if not isinstance(value, dict):
+        return {"tool_choice": value}
+    if value.get("type") == "allowed_tools":
+        allowed = value.get("allowed_tools", value)
+        if not isinstance(allowed, dict) or not isinstance(allowed.get("tools"), list):
+            raise invalid(name, "tool_choice of type 'allowed_tools' must have a list of tools")
+        tools, others = functions_among(name, allowed["tools"])
+        names = [_name_in(name, each) for each in tools]
+        mode = allowed.get("mode", "auto")
+        if mode not in ("auto", "required"):
+            raise invalid(
+                name, f"mode of tool_choice is {shown(mode)}; it must be auto or required"
+            )
+        return {"allowed_tools": names, "tool_choice": mode, WITHOUT_EFFECT + name: others}
+    return {"tool_choice": {"function": {"name": _name_in(name, value)}}}
+
+
+def _function_call(name: str, value: Any) -> Mapping[str, Any]:
+    if isinstance(value, dict):
+        return {"tool_choice": {"function": {"name": _name_in(name, value)}}}
+    return {"tool_choice": value}
+
+
+def _name_in(field: str, choice: Any) -> str:
+    function = choice.get("function", choice) if isinstance(choice, dict) else None
+    found = function.get("name") if isinstance(function, dict) else None
+    if not isinstance(found, str):
+        raise invalid(field, f"{field} has {shown(choice)}, which names no function")
+    return found
+
+
+def _effort(name: str, value: Any) -> Mapping[str, Any]:
+    effort = checked(name, value, str)
+    return {"thinking": False if effort == "none" else effort}
+
+
+def _reasoning(name: str, value: Any) -> Mapping[str, Any]:
+    given = checked(name, value, dict)
+    known = ("effort", "summary", "generate_summary", "enabled", "max_tokens", "exclude")
+    for each in given:
+        if each not in known:
+            raise unsupported(
+                name, f"reasoning has {shown(each)}; effort, enabled and max_tokens are known"
+            )
+    if given.get("exclude"):
+        raise unsupported(name, "reasoning.exclude: thoughts are in a field of their own")
+    found: dict[str, Any] = {}
+    if given.get("effort") is not None:
+        found.update(_effort("reasoning.effort", given["effort"]))
+    elif given.get("enabled") is not None:
+        found["thinking"] = checked("reasoning.enabled", given["enabled"], bool)
+    if given.get("max_tokens") is not None:
+        found.update(_budget("reasoning.max_tokens", given["max_tokens"]))
+    return found
+
+
+def _budget(name: str, value: Any) -> Mapping[str, Any]:
+    return {"thinking_budget": integer_in(name, value, 0, MOST_TOKENS)}
+
+
+def _thinking_switch(name: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, (bool, str)):
+        raise invalid(name, f"{name} is {shown(value)}; it must be true, false or a level")
+    return {"thinking": value}
+
+
+def _modalities(name: str, value: Any) -> Mapping[str, Any]:
+    if value != ["text"]:
+        raise unsupported(name, f"modalities is {shown(value)}; models write text here")
+    return {}
+
+
+def _reasoning_format(name: str, value: Any) -> Mapping[str, Any]:
+    if value not in ("auto", "deepseek"):
+        raise unsupported(name, "thoughts are in a field of their own, never in the content")
+    return {}
+
+
+def top_logprobs(name: str, value: Any) -> Mapping[str, Any]:
+    """Read how many tokens to tell beside each."""
+    return {"top_logprobs": integer_in(name, value, 0, MOST_LOGPROBS)}
+
+
+_TOOL: Final = {"type": "object", "properties": {"type": {"type": ["string", "null"]}}}
+
+CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
+    [
+        honoured("model", "string", model_name),
+        honoured(
+            "messages",
+            {"type": "array", "items": {"type": "object"}, "minItems": 1},
+            _messages,
+        ),
+        honoured("max_completion_tokens", "integer", max_tokens),
+        honoured("max_tokens", "integer", max_tokens),
+        honoured("n", "integer", to("n")),
+        honoured("stream", "boolean", flag("stream")),
+        honoured("stream_options", "object", stream_options),
+        honoured("timings_per_token", "boolean", flag("timings_per_token")),
+        honoured("logprobs", "boolean", flag("logprobs")),
+        honoured("top_logprobs", "integer", top_logprobs),
+        honoured("response_format", "object", response_format),
+        honoured("tools", {"type": ["array", "null"], "items": _TOOL}, offered_functions),
+        honoured("tool_choice", {"type": ["string", "object", "null"]}, tool_choice),
+        honoured("parallel_tool_calls", "boolean", flag("parallel_tool_calls")),
+        honoured("functions", "array", _functions, "the older form of tools"),
+        honoured("function_call", {"type": ["string", "object", "null"]}, _function_call),
+        honoured("reasoning_effort", "string", _effort),
+        honoured("reasoning", "object", _reasoning),
+        honoured("enable_thinking", "boolean", flag("thinking")),
+        honoured("thinking", {"type": ["boolean", "string", "null"]}, _thinking_switch),
+        honoured("thinking_budget", "integer", _budget),
+        honoured("thinking_budget_tokens", "integer", _budget),
+        honoured("chat_template_kwargs", "object", to("template_variables")),
+        honoured("modalities", "array", _modalities),
+        honoured("reasoning_format", "string", _reasoning_format),
+        *SAMPLING_FIELDS,
+        *STRUCTURE_FIELDS,
+        refused("audio", "models write text here"),
+        refused("web_search_options", "nothing is searched here"),
+        refused("continue_final_message", "use completions for a reply that has begun", False),
+        refused("add_generation_prompt", "use completions for a prompt of your own", True),
+        refused("echo", "a reply has no text before it", False),
+        *OF_OPENAI,
+        without_effect("metadata", "object", "nothing is stored"),
+        without_effect("verbosity", "string", "say it in a message"),
+        without_effect("prediction", "object", "the text is the same"),
+        without_effect("cache_prompt", "boolean", "the text is the same"),
+        without_effect("id_slot", "integer", "there are no slots"),
+        without_effect("return_progress", "boolean", "a stream begins with comments"),
+        without_effect("keep_alive", "", "the server's idle_seconds says it"),
+    ]
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class ChatRequest:
+    """A request for a reply: what it asks for, and how it wants to be told."""
+
+    asked: Asked
+    n: int
+    includes_usage: bool
+    has_logprobs: bool
+    has_timings: bool
+    """Whether each chunk says how long the text has taken so far."""
+    is_legacy: bool
+    """Whether calls are in the older form, `function_call`."""
+
+    def begin(self, model: Model, settings: ServerSettings) -> list[AsyncTextStream]:
+        """Start the replies; raises what `Model.chat_async` raises."""
+        arguments = with_limits(self.asked.fitted(model), model, settings, self.asked.names)
+        if self.n != 1:
+            return model.chat_async(**arguments, n=self.n, stream=True)
+        return [model.chat_async(**arguments, stream=True)]
+
+
+def chat_request(body: Mapping[str, Any], settings: ServerSettings) -> ChatRequest:
+    """Return what a request asks for; ApiError for what makes no sense or is not done here."""
+    asked = asked_of(CHAT_FIELDS, body)
+    options = asked.arguments
+    if "messages" not in options:
+        raise invalid("messages", "messages is missing", "missing_required_parameter")
+    n = n_texts("n", options.pop("n", 1), settings)
+    usage_follows = includes_usage(options, is_stream=asked.is_stream)
+    wants_logprobs = options.pop("logprobs", False)
+    top = options.pop("top_logprobs", 0)
+    if top and not wants_logprobs:
+        raise invalid("top_logprobs", "top_logprobs is given, and logprobs is not true")
+    if wants_logprobs:
+        options["logprobs"] = top
+    allowed = options.pop("allowed_tools", None)
+    if allowed is not None:
+        options["tools"] = allowed_only(options.get("tools", []), allowed)
+    return ChatRequest(
+        asked=asked,
+        n=n,
+        includes_usage=usage_follows,
+        has_logprobs=wants_logprobs,
+        has_timings=options.pop("timings_per_token", False),
+        is_legacy=options.pop("is_legacy", False),
+    )
+
+
+def allowed_only(tools: list[Any], names: list[str]) -> list[Any]:
+    """Return the tools of these names: the model hears of no others."""
+    by_name = {_name_in("tools", each): each for each in tools}
+    for name in names:
+        if name not in by_name:
+            raise invalid(
+                "tool_choice", f"tool_choice allows {shown(name)}, which is none of the tools"
+            )
+    return [by_name[name] for name in by_name if name in names]

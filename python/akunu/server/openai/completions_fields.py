@@ -1,0 +1,188 @@
+"""What a request for /v1/completions asks for, as arguments of `Model.generate_async`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from akunu.model import Model
+from akunu.server.fields.common import (
+    MOST_LOGPROBS,
+    includes_usage,
+    integer_in,
+    max_tokens_or_none,
+    model_name,
+    n_texts,
+    stream_options,
+)
+from akunu.server.fields.sampling import SAMPLING_FIELDS
+from akunu.server.fields.structure import STRUCTURE_FIELDS, response_format
+from akunu.server.fields.table import (
+    Field,
+    checked,
+    flag,
+    honoured,
+    refused,
+    table_of,
+    to,
+    without_effect,
+)
+from akunu.server.http.errors import invalid, unsupported
+from akunu.server.http.json_words import shown
+from akunu.server.limits import with_limits
+from akunu.server.settings import ServerSettings
+from akunu.server.text_request import Asked, asked_of, filled_in
+from akunu.text.async_text_stream import AsyncTextStream
+
+Prompt = str | list[int]
+
+
+def _prompts(name: str, value: Any) -> Mapping[str, Any]:
+    """Read a text, token ids, or a list of either."""
+    if isinstance(value, str) or _is_ids(value):
+        return {"prompts": [value]}
+    if not isinstance(value, list) or not value:
+        raise invalid(name, f"{name} is {shown(value)}; it must be a text, token ids, or a list")
+    for index, each in enumerate(value):
+        if not isinstance(each, str) and not _is_ids(each):
+            where = f"{name}[{index}]"
+            raise invalid(where, f"{where} is {shown(each)}; it must be a text or token ids")
+    return {"prompts": value, "is_list": True}
+
+
+def _is_ids(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(each, int) and not isinstance(each, bool) for each in value)
+    )
+
+
+def _logprobs(name: str, value: Any) -> Mapping[str, Any]:
+    if value is False:
+        return {}
+    return {"logprobs": integer_in(name, value, 0, MOST_LOGPROBS)}
+
+
+def _suffix(name: str, value: Any) -> Mapping[str, Any]:
+    suffix = checked(name, value, str)
+    return {"suffix": suffix} if suffix else {}
+
+
+_SAMPLING: Final = [each for each in SAMPLING_FIELDS if each.name != "best_of"]
+_PROMPT: Final = {
+    "anyOf": [
+        {"type": "string"},
+        {"type": "array", "items": {"type": "string"}},
+        {"type": "array", "items": {"type": "integer"}},
+        {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+    ]
+}
+
+COMPLETION_FIELDS: Final[Mapping[str, Field]] = table_of(
+    [
+        honoured("model", "string", model_name),
+        honoured("prompt", _PROMPT, _prompts),
+        honoured("suffix", "string", _suffix, "where the model fills in"),
+        honoured("max_tokens", "integer", max_tokens_or_none),
+        honoured("n", "integer", to("n"), "how many texts to generate for each prompt"),
+        honoured("best_of", "integer", to("best_of")),
+        honoured("stream", "boolean", flag("stream")),
+        honoured("stream_options", "object", stream_options),
+        honoured("echo", "boolean", flag("echo")),
+        honoured("logprobs", "integer", _logprobs, "how many likely tokens to return beside each"),
+        honoured("response_format", "object", response_format),
+        *_SAMPLING,
+        *STRUCTURE_FIELDS,
+        refused("prompt_embeds", "prompts are texts or token ids"),
+        without_effect("user", "string", "nobody is told"),
+        without_effect("cache_prompt", "boolean", "the text is the same"),
+        without_effect("id_slot", "integer", "there are no slots"),
+        without_effect("timings_per_token", "boolean", "timings come once, at the end"),
+        without_effect("keep_alive", "", "the server's idle_seconds says it"),
+    ]
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class CompletionRequest:
+    """A request for texts that go on from prompts, and how it wants to be told."""
+
+    asked: Asked
+    prompts: list[Prompt]
+    suffix: str
+    n: int
+    best_of: int
+    """How many texts of each prompt are generated; the n likeliest are told."""
+    is_list: bool
+    """Whether the prompts came in a list."""
+    echo: bool
+    includes_usage: bool
+    logprobs: int | None
+
+    def prompt_name(self, number: int) -> str:
+        """Return where in the request the prompt of a text stands."""
+        return f"prompt[{number // self.best_of}]" if self.is_list else "prompt"
+
+    def begin(self, model: Model, settings: ServerSettings) -> list[AsyncTextStream]:
+        """Start the texts, those of the first prompt first; raises what `generate_async` raises."""
+        arguments = with_limits(self.asked.adapted(model), model, settings, self.asked.names)
+        streams: list[AsyncTextStream] = []
+        for prompt in self.prompts:
+            begun = self._prompt(model, prompt, self.asked.room(model, settings))
+            if self.best_of == 1:
+                streams.append(model.generate_async(begun, **arguments, stream=True))
+            else:
+                streams += model.generate_async(begun, **arguments, n=self.best_of, stream=True)
+        return streams
+
+    def _prompt(self, model: Model, prompt: Prompt, context: int | None) -> Prompt:
+        if not self.suffix:
+            return prompt
+        return filled_in(model, prompt, self.suffix, "suffix", context)
+
+
+def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> CompletionRequest:
+    """Return what a request asks for; ApiError for what makes no sense or is not done here."""
+    asked = asked_of(COMPLETION_FIELDS, body)
+    options = asked.arguments
+    if "prompts" not in options:
+        raise invalid("prompt", "prompt is missing", "missing_required_parameter")
+    prompts = options.pop("prompts")
+    n = n_texts("n", options.pop("n", 1), settings)
+    best_of = n_texts("best_of", options.pop("best_of", n), settings)
+    if best_of < n:
+        raise invalid("best_of", f"best_of is {best_of}; it must be at least n, {n}")
+    if len(prompts) * best_of > max(settings.max_waiting, settings.most_answers):
+        raise invalid(
+            "prompt",
+            f"prompt asks for {len(prompts) * best_of} texts at once; max_waiting is "
+            f"{settings.max_waiting}",
+        )
+    usage_follows = includes_usage(options, is_stream=asked.is_stream)
+    if asked.is_stream and best_of > n:
+        raise invalid("best_of", "best_of is known at the end: a stream cannot have it")
+    echo = options.pop("echo", False)
+    suffix = options.pop("suffix", "")
+    logprobs = options.get("logprobs")
+    if echo:
+        if suffix:
+            raise unsupported("echo", "echo: a prompt with a suffix is no text")
+        options["echo"] = True
+        if logprobs is not None:
+            options["prompt_logprobs"] = logprobs
+            asked.names = {**asked.names, "prompt_logprobs": "logprobs"}
+    if best_of > n:
+        options.setdefault("logprobs", 0)
+    return CompletionRequest(
+        asked=asked,
+        prompts=prompts,
+        suffix=suffix,
+        n=n,
+        best_of=best_of,
+        is_list=options.pop("is_list", False),
+        echo=echo,
+        includes_usage=usage_follows,
+        logprobs=logprobs,
+    )

@@ -1,0 +1,163 @@
+"""What a request for /v1/responses asks for, as arguments of `Model.chat_async`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from akunu.server.fields.common import OF_OPENAI, WITHOUT_EFFECT, max_tokens
+from akunu.server.fields.sampling import SAMPLING_FIELDS
+from akunu.server.fields.structure import response_format
+from akunu.server.fields.table import (
+    Field,
+    checked,
+    flag,
+    honoured,
+    refused,
+    table_of,
+    to,
+    without_effect,
+)
+from akunu.server.http.errors import invalid, unsupported
+from akunu.server.http.json_words import shown
+from akunu.server.openai.chat_fields import allowed_only, tool_choice, top_logprobs
+from akunu.server.openai.responses_input import messages_of
+from akunu.server.openai.responses_tools import tools_of
+from akunu.server.text_request import Asked, asked_of
+
+_INCLUDED: Final = "message.output_text.logprobs"
+_ECHOED: Final[Mapping[str, Any]] = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "reasoning": None,
+    "store": False,
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": None,
+    "truncation": "disabled",
+    "user": None,
+}
+"""Fields that the answer repeats, as clients expect, and what they are where nobody gave them."""
+
+
+def _text(name: str, value: Any) -> Mapping[str, Any]:
+    found: dict[str, Any] = {}
+    for key, inner in checked(name, value, dict).items():
+        if key == "verbosity":
+            found[WITHOUT_EFFECT + name] = ["text.verbosity"]
+        elif key != "format":
+            raise unsupported(name, f"text has {shown(key)}; only format is known")
+        elif inner is not None:
+            found.update(response_format("text.format", inner))
+    return found
+
+
+def _reasoning(name: str, value: Any) -> Mapping[str, Any]:
+    found: dict[str, Any] = {}
+    for key, inner in checked(name, value, dict).items():
+        if inner is None:
+            continue
+        if key == "effort":
+            effort = checked("reasoning.effort", inner, str)
+            found["thinking"] = False if effort == "none" else effort
+        elif key in ("summary", "generate_summary", "context"):  # thoughts are told whole
+            found.setdefault(WITHOUT_EFFECT + name, []).append(f"reasoning.{key}")
+        elif key == "mode" and inner == "standard":
+            continue  # the only one that there is
+        else:
+            raise unsupported(name, f"reasoning has {shown(key)}; only effort is known")
+    return found
+
+
+def _include(name: str, value: Any) -> Mapping[str, Any]:
+    asked = checked(name, value, list)
+    found: dict[str, Any] = {"has_logprobs": True} if _INCLUDED in asked else {}
+    others = [each for each in asked if each != _INCLUDED]
+    return {**found, WITHOUT_EFFECT + name: [f"include.{each}" for each in others]}
+
+
+def _stream_options(name: str, value: Any) -> Mapping[str, Any]:
+    for key in checked(name, value, dict):
+        if key != "include_obfuscation":
+            raise unsupported(name, f"stream_options has {shown(key)}; usage is told at the end")
+    return {WITHOUT_EFFECT + name: ["stream_options"]}
+
+
+def _instructions(name: str, value: Any) -> Mapping[str, Any]:
+    return {"instructions": checked(name, value, str)}
+
+
+RESPONSES_FIELDS: Final[Mapping[str, Field]] = table_of(
+    [
+        honoured("model", "string", lambda name, value: {"model": checked(name, value, str)}),
+        honoured("input", {"type": ["string", "array"]}, to("input")),
+        honoured("instructions", "string", _instructions),
+        honoured("max_output_tokens", "integer", max_tokens),
+        honoured("stream", "boolean", flag("stream")),
+        honoured("stream_options", "object", _stream_options),
+        honoured("tools", "array", tools_of),
+        honoured("tool_choice", {"type": ["string", "object", "null"]}, tool_choice),
+        honoured("parallel_tool_calls", "boolean", flag("parallel_tool_calls")),
+        honoured("text", "object", _text),
+        honoured("reasoning", "object", _reasoning, "effort: how much the model thinks"),
+        honoured("include", "array", _include),
+        honoured("top_logprobs", "integer", top_logprobs),
+        honoured("chat_template_kwargs", "object", to("template_variables")),
+        *SAMPLING_FIELDS,
+        refused("previous_response_id", "nothing is stored, send the whole conversation as input"),
+        refused("conversation", "nothing is stored, send the whole conversation as input"),
+        refused("prompt", "nothing is stored, send instructions and input"),
+        refused("background", "nothing is stored", False),
+        refused("truncation", "nothing is cut in silence, send what fits", "disabled"),
+        without_effect("metadata", "object", "it is sent back"),
+        without_effect("max_tool_calls", "integer", "the client calls tools, not the server"),
+        *OF_OPENAI,
+        without_effect("client_metadata", "object", "nobody is told"),
+        without_effect("context_management", "array", "the client shortens its conversation"),
+    ]
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class ResponseAsked:
+    """A request for a response."""
+
+    asked: Asked
+    echoed: dict[str, Any]
+    """What the answer repeats of the request."""
+    has_logprobs: bool
+    namespaces: Mapping[str, tuple[str, str]]
+    """Of functions within a namespace: that and the name within, by the name that is called."""
+
+
+def response_request(body: Mapping[str, Any]) -> ResponseAsked:
+    """Return what a request asks for; ApiError for what makes no sense or is not done here."""
+    asked = asked_of(RESPONSES_FIELDS, body)
+    options = asked.arguments
+    if "input" not in options:
+        raise invalid("input", "input is missing", "missing_required_parameter")
+    messages, unread = messages_of(options.pop("instructions", None), options.pop("input"))
+    options["messages"] = messages
+    asked.ignore(unread)
+    allowed = options.pop("allowed_tools", None)
+    if allowed is not None:
+        options["tools"] = allowed_only(options.get("tools", []), allowed)
+    top = options.pop("top_logprobs", None)
+    has_logprobs = options.pop("has_logprobs", False) or top is not None
+    if has_logprobs:
+        options["logprobs"] = top or 0
+    echoed = {
+        name: default if body.get(name) is None else body[name] for name, default in _ECHOED.items()
+    }
+    return ResponseAsked(
+        asked=asked,
+        echoed=echoed,
+        has_logprobs=has_logprobs,
+        namespaces=options.pop("namespaces", {}),
+    )

@@ -1,0 +1,1 @@
+"""Audio from files and microphones."""

@@ -1,0 +1,1 @@
+"""Whisper's vocabulary and languages."""

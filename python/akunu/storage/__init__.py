@@ -1,0 +1,1 @@
+"""Files of models, of saved sessions and of the disk cache."""

@@ -1,0 +1,217 @@
+"""From a session to its file and back, with everything that must hold for it to go on.
+
+The engine takes a text over from its cache only where it would compute the same bits. So a file
+says which model its keys and values are of, in which format, and what computed them. Another model
+or format is an error; what was computed by another version or device is left out, and read again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from akunu.errors import ArgumentError, ContextOverflowError, SessionFileError
+from akunu.session import ChatSettings, Session, State
+from akunu.storage.session_file import SavedSession, read_session, write_session
+from akunu.templates.messages import has_images
+
+if TYPE_CHECKING:
+    from akunu import _core
+    from akunu.model import Model
+
+
+def save_session(model: Model, settings: ChatSettings, state: State, path: Path) -> None:
+    """Write a session to a file; see `Session.save`."""
+    native = model._open()
+    if has_images(state.messages):
+        raise ArgumentError(
+            "this conversation cannot be saved, it has images: keys and values of a file are found "
+            "by its tokens, which do not say what an image shows"
+        )
+    conversation = _conversation_of(settings, state)
+    tokens = np.array(state.tokens, np.uint32)
+    entries: list[int] = []
+    positions = np.empty(0, np.uint8)
+    # Of a context that is full the last token was chosen, and never read.
+    n_positions = min(len(tokens), model.context)
+    if n_positions:
+        entries, positions = native.save_positions(tokens[:n_positions])
+    header = {
+        "akunu": _version(),
+        "model": _model_of(model),
+        "kv_type": _kv_type(native),
+        "layout": _layout_of(native),
+        "computed_by": _computed_by(native),
+        "n_positions": n_positions,
+        "first_entries": entries,
+        "conversation": conversation,
+    }
+    write_session(path.resolve(), header, tokens, positions)  # a link stays a link
+
+
+def load_session(model: Model, path: Path) -> Session:
+    """Read a session from a file; see `Model.load_session`."""
+    native = model._open()
+    saved = read_session(path)
+    _check_model(path, saved.header, model, native)
+    n_positions = saved.header["n_positions"]
+    if len(saved.tokens) > model.context + 1 or n_positions > model.context:
+        raise ContextOverflowError(
+            f"{path} has {len(saved.tokens)} tokens, the context holds {model.context}"
+        )
+    vocab_size = native.config["vocab_size"]
+    if saved.tokens.size and int(saved.tokens.max()) >= vocab_size:
+        raise SessionFileError(f"{path} has a token outside the vocabulary of {vocab_size}")
+    settings, state = _state_of(path, saved, vocab_size)
+    notes: tuple[str, ...] = ()
+    n_restored = 0
+    computed_by = saved.header["computed_by"]
+    if computed_by != _computed_by(native):
+        notes = (
+            f"keys and values in {path} were computed by {_shown(computed_by)}, not by "
+            f"{_shown(_computed_by(native))}; its {len(saved.tokens)} tokens are read again",
+        )
+    elif n_positions:
+        try:
+            n_restored = native.restore_positions(
+                saved.tokens[:n_positions], saved.header["first_entries"], saved.positions
+            )
+        except ArgumentError as error:
+            raise SessionFileError(f"{path} contradicts itself: {error}") from None
+        if n_restored < n_positions:
+            off = "" if n_restored else " (there is none with prefix_cache=False)"
+            notes = (
+                f"the cache had room for {n_restored} of the {n_positions} tokens in {path}{off}; "
+                "the others are read again",
+            )
+    return Session(model, settings, state, notes, n_restored)
+
+
+def _check_model(
+    path: Path, header: Mapping[str, Any], model: Model, native: _core.NativeModel
+) -> None:
+    theirs, ours = header["model"], _model_of(model)
+    if theirs.get("digest") != ours["digest"]:
+        raise SessionFileError(
+            f"{path} is of another model: {_named(theirs)}; this one is {_named(ours)}"
+        )
+    if header["kv_type"] != _kv_type(native):
+        raise SessionFileError(
+            f"{path} has keys and values in {header['kv_type']}, the cache of this model has "
+            f"{_kv_type(native)}: load it with kv_type={header['kv_type']!r}"
+        )
+    if header["layout"] != _layout_of(native):
+        raise SessionFileError(
+            f"{path} has keys and values in another layout than the cache of this model, as an "
+            "older akunu may have had it; begin the session again"
+        )
+
+
+def _model_of(model: Model) -> dict[str, str]:
+    config = model.config
+    return {
+        "name": config.name or model.path.name,
+        "architecture": config.architecture,
+        "digest": model._digest,
+    }
+
+
+def _named(model: Mapping[str, Any]) -> str:
+    return f"{model.get('name')!r} ({model.get('architecture')}, {str(model.get('digest'))[:12]})"
+
+
+def _layout_of(native: _core.NativeModel) -> list[Any]:
+    layout: list[Any] = json.loads(json.dumps(native.cache_layout))  # with lists for tuples
+    return layout
+
+
+def _kv_type(native: _core.NativeModel) -> str:
+    # States and inputs of convolutions are in floats whatever was asked for.
+    for group in native.cache_layout:
+        if group["kind"] != "states" and not group["kind"].startswith("inputs"):
+            return str(group["format"])
+    return "f16"
+
+
+def _version() -> str:
+    import akunu
+
+    return akunu.__version__
+
+
+def _computed_by(native: _core.NativeModel) -> dict[str, str]:
+    """Return what the bits of keys and values depend on beside model and format."""
+    device = native.computes_on
+    return {
+        "akunu": _version(),
+        "device": device["backend"],
+        # Of a GPU its name, too: what it adds up in which order is its own.
+        "level": device["level"] or device["name"],
+        "rotation": hashlib.blake2b(native.frequencies, digest_size=16).hexdigest(),
+    }
+
+
+def _shown(computed_by: Mapping[str, Any]) -> str:
+    return (
+        f"akunu {computed_by.get('akunu')} on {computed_by.get('device')} "
+        f"({computed_by.get('level')}, rotation {str(computed_by.get('rotation'))[:6]})"
+    )
+
+
+def _conversation_of(settings: ChatSettings, state: State) -> dict[str, Any] | None:
+    """Return a conversation as JSON has it: each of its states as what it adds to the last."""
+    if state.messages is None:
+        return None
+    states = []
+    before: tuple[int, ...] = ()
+    for each in reversed(list(state.history())):
+        n_same = _common_prefix(before, each.tokens)
+        states.append([n_same, list(each.tokens[n_same:]), len(each.messages or ())])
+        before = each.tokens
+    found = {
+        "messages": [dict(each) for each in state.messages],
+        "states": states,
+        "thinking": settings.thinking,
+        "template_variables": dict(settings.template_variables),
+    }
+    try:
+        if json.loads(json.dumps(found)) != found:
+            raise ValueError("it would come back as something else")
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"this conversation cannot be saved, something in it is not JSON: {error}"
+        ) from None
+    return found
+
+
+def _common_prefix(a: tuple[int, ...], b: tuple[int, ...]) -> int:
+    for i, (x, y) in enumerate(zip(a, b, strict=False)):
+        if x != y:
+            return i
+    return min(len(a), len(b))
+
+
+def _state_of(path: Path, saved: SavedSession, vocab_size: int) -> tuple[ChatSettings, State]:
+    conversation = saved.header["conversation"]
+    tokens = tuple(saved.tokens.tolist())
+    if conversation is None:
+        return ChatSettings(), State(tokens)
+    try:
+        messages = tuple(conversation["messages"])
+        settings = ChatSettings(conversation["thinking"], dict(conversation["template_variables"]))
+        state: State | None = None
+        for n_same, tail, n_messages in conversation["states"]:
+            ids = (state.tokens if state else ())[:n_same] + tuple(tail)
+            if not all(type(each) is int and 0 <= each < vocab_size for each in ids):
+                raise ValueError("tokens")
+            state = State(ids, messages[:n_messages], state)
+        if state is None or state.tokens != tokens or state.messages != messages:
+            raise ValueError("states")
+    except (KeyError, TypeError, ValueError) as error:
+        raise SessionFileError(f"{path}: the conversation in it makes no sense: {error}") from None
+    return settings, state

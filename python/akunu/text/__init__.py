@@ -1,0 +1,1 @@
+"""The pipeline of a text: render, encode, submit, decode."""

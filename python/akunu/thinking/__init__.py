@@ -1,0 +1,1 @@
+"""How models mark their thoughts, and how they are told whether to think."""

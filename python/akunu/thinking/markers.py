@@ -1,0 +1,164 @@
+"""How models mark their thoughts: what opens them, what closes them, what begins the answer.
+
+A family is one line of `FAMILIES`, recognised by a text in the chat template. Other models, and
+those that were trained to think without their template's knowledge, have `<think>`.
+
+>>> from akunu.thinking.markers import markers_of
+>>> markers_of("... [THINK] ...").closing
+'[/THINK]'
+>>> markers_of("").is_open("user: Why?\\nassistant: <think>\\n")
+True
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingMarkers:
+    """The texts around a model's thoughts; control tokens in them by their names."""
+
+    opening: str
+    """Stands before the thoughts, at the beginning of a reply or at the end of the prompt."""
+    closing: str
+    """Stands behind the thoughts."""
+    answer_openings: tuple[str, ...] = ()
+    """What may stand between the thoughts, or where there are none the prompt, and the answer: a
+    part of neither. The longest first."""
+    answer_closings: tuple[str, ...] = ()
+    """What may end the answer, and is no part of it."""
+    further_openings: tuple[str, ...] = ()
+    """Where a reply may think several times: what opens the thoughts after the first ones."""
+
+    def is_open(self, prompt: str) -> bool:
+        """Whether a prompt, rendered or decoded, ends within thoughts: nothing but space follows.
+
+        >>> ThinkingMarkers("<think>", "</think>").is_open("assistant: <think>\\n\\n</think>")
+        False
+        """
+        return prompt.rstrip().endswith(self.opening.rstrip())
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A line of the table: templates that have all of `signs` mark thoughts like this."""
+
+    signs: tuple[str, ...]
+    markers: ThinkingMarkers
+
+
+_THINK: Final = ThinkingMarkers("<think>", "</think>")
+
+# The more particular first.
+FAMILIES: Final = (
+    # gpt-oss (harmony)
+    Family(
+        ("<|channel|>analysis",),
+        ThinkingMarkers(
+            "<|channel|>analysis<|message|>",
+            "<|end|>",
+            (
+                "<|start|>assistant<|channel|>commentary<|message|>",  # what it says of its calls
+                "<|start|>assistant<|channel|>final<|message|>",
+                "<|channel|>commentary<|message|>",
+                "<|channel|>final<|message|>",
+            ),
+            ("<|end|>", "<|return|>"),
+            ("<|start|>assistant<|channel|>analysis<|message|>",),
+        ),
+    ),
+    # Solar Open
+    Family(
+        ("<|think|>", "<|content|>", "<|begin|>assistant"),
+        ThinkingMarkers(
+            "<|think|>", "<|end|>", ("<|begin|>assistant<|content|>", "<|content|>"), ("<|end|>",)
+        ),
+    ),
+    # Muse: a message to itself
+    Family(
+        (" to=self", " to=user"),
+        ThinkingMarkers(
+            " to=self<|message|>",
+            "<|eom|>",
+            ("<|start|>assistant to=user<|message|>", " to=user<|message|>"),
+        ),
+    ),
+    # Kimi K3: tags of its own, which its template puts together
+    Family(
+        ("<|open|>", "open_tag('think'"),
+        ThinkingMarkers(
+            "<|open|>think<|sep|>",
+            "<|close|>think<|sep|>",
+            ("<|open|>response<|sep|>",),
+            ("<|close|>response<|sep|><|close|>message<|sep|>", "<|close|>response<|sep|>"),
+        ),
+    ),
+    # Gemma 4
+    Family(("<|channel>", "<channel|>"), ThinkingMarkers("<|channel>thought\n", "<channel|>")),
+    # Command R7B and Command A
+    Family(
+        ("<|START_THINKING|>", "<|START_RESPONSE|>"),
+        ThinkingMarkers(
+            "<|START_THINKING|>",
+            "<|END_THINKING|>",
+            ("<|START_RESPONSE|>",),
+            ("<|END_RESPONSE|>",),
+        ),
+    ),
+    Family(
+        ("<|START_THINKING|>",),
+        ThinkingMarkers(
+            "<|START_THINKING|>", "<|END_THINKING|>", ("<|START_TEXT|>",), ("<|END_TEXT|>",)
+        ),
+    ),
+    # Magistral, Ministral 3 Reasoning
+    Family(("[THINK]",), ThinkingMarkers("[THINK]", "[/THINK]")),
+    # Seed-OSS
+    Family(("<seed:think>",), ThinkingMarkers("<seed:think>", "</seed:think>")),
+    # MiniMax M3
+    Family(("<mm:think>",), ThinkingMarkers("<mm:think>", "</mm:think>")),
+    # Hy3
+    Family(
+        ("<think{}>", ":opensource"),
+        ThinkingMarkers("<think:opensource>", "</think:opensource>"),
+    ),
+    # Apertus
+    Family(("<|inner_prefix|>",), ThinkingMarkers("<|inner_prefix|>", "<|inner_suffix|>")),
+    # Apriel Thinker
+    Family(
+        ("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),
+        ThinkingMarkers(
+            "Here are my reasoning steps:\n",
+            "[BEGIN FINAL RESPONSE]",
+            (),
+            ("[END FINAL RESPONSE]",),
+        ),
+    ),
+    Family(("<thinking>",), ThinkingMarkers("<thinking>", "</thinking>")),
+    # EXAONE Deep
+    Family(("<thought>",), ThinkingMarkers("<thought>", "</thought>")),
+    # Granite 3.2 and 3.3
+    Family(
+        ("<think></think>", "<response></response>"),
+        ThinkingMarkers("<think>", "</think>", ("<response>",), ("</response>",)),
+    ),
+    # Hunyuan
+    Family(
+        ("<think>", "<answer>"),
+        ThinkingMarkers("<think>", "</think>", ("<answer>",), ("</answer>",)),
+    ),
+)
+
+
+def markers_of(template: str | None) -> ThinkingMarkers:
+    """Return how the model with this chat template marks thoughts; `<think>` where it says nothing.
+
+    >>> markers_of(None) == ThinkingMarkers("<think>", "</think>")
+    True
+    """
+    for family in FAMILIES:
+        if template and all(sign in template for sign in family.signs):
+            return family.markers
+    return _THINK
