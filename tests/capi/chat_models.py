@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from akunu._pretokenizers import byte_alphabet
+from akunu.tokenizers.pretokenizers import byte_alphabet
 
 # Names of tokens that templates write; each becomes one, whatever the template.
 CONTROL = (

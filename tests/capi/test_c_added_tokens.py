@@ -13,9 +13,9 @@ from test_c_chat import ids_of as chat_ids
 from tokenizers import AddedToken, Tokenizer, processors
 
 import akunu
-from akunu.chat import CHATML, ChatTemplate, encode_chat
-from akunu.making.gguf_writer import GgufLayout, Value
-from akunu.making.tokenizer_keys import tokenizer_keys
+from akunu.convert.gguf_writer import GgufLayout, Value
+from akunu.convert.tokenizer_keys import tokenizer_keys
+from akunu.templates.chat_template import CHATML, ChatTemplate, encode_chat
 from lines import each_line
 
 N_TOKENIZERS = int(os.environ.get("AKUNU_ADDED_TOKENIZERS", "6"))

@@ -21,7 +21,7 @@ from chat_models import write_chat_model
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 import akunu
-from akunu.chat import CHATML, ChatTemplate, encode_chat
+from akunu.templates.chat_template import CHATML, ChatTemplate, encode_chat
 from lines import each_line
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 import akunu
-from akunu.chat import ChatTemplate, encode_chat
 from akunu.speech.audio import load_audio
+from akunu.templates.chat_template import ChatTemplate, encode_chat
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "c"

@@ -19,7 +19,7 @@ import speech_models
 from test_c_speech import Samples, by_python, noise, wav
 
 import akunu
-from akunu.chat import ChatTemplate, encode_chat
+from akunu.templates.chat_template import ChatTemplate, encode_chat
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "bindings" / "swift"

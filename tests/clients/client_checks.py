@@ -10,7 +10,7 @@ from environment import pytest_outcomes, virtual_environment
 from serving import serving
 
 import akunu
-from akunu.chat import CHATML
+from akunu.templates.chat_template import CHATML
 
 sys.path.append(str(Path(__file__).parents[1] / "e2e"))
 sys.path.append(str(Path(__file__).parents[1] / "models"))

@@ -20,7 +20,7 @@ from gguf import GGUFReader
 
 import akunu
 from akunu import AkunuError, ArgumentError, ContextOverflowError
-from akunu.deltas import ToolCallArguments, ToolCallEnd, ToolCallStart
+from akunu.text.deltas import ToolCallArguments, ToolCallEnd, ToolCallStart
 from lines import each_line
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"

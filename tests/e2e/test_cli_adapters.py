@@ -9,9 +9,9 @@ import pytest
 from ember_adapter import write_adapter
 
 import akunu
-from akunu.cli import settings
-from akunu.cli.console import UsageError
+from akunu.cli.conversation import settings
 from akunu.cli.options import adapter_paths
+from akunu.cli.terminal.console import UsageError
 
 PROMPT = "user\nTell me something about the sea.\nassistant\n"
 

@@ -18,11 +18,11 @@ import pytest
 
 import akunu
 from akunu import _core
-from akunu.cli.bench_plan import Test as Shape
-from akunu.cli.bench_plan import numbers, pairs, plan
-from akunu.cli.console import UsageError
-from akunu.cli.roofline import Limits
-from akunu.cli.work import Matrices, Work, WorkModel
+from akunu.cli.measuring.bench_plan import Test as Shape
+from akunu.cli.measuring.bench_plan import numbers, pairs, plan
+from akunu.cli.measuring.operation_counts import Matrices, Work, WorkModel
+from akunu.cli.measuring.roofline import Limits
+from akunu.cli.terminal.console import UsageError
 from arithmetic import available_levels
 from lines import each_line
 

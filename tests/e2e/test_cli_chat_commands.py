@@ -287,8 +287,8 @@ def test_a_reply_is_copied_by_a_program_or_by_the_terminal(terminal: Any, tmp_pa
 
 
 def test_a_conversation_that_does_not_fit_the_disk_leaves_the_file(tmp_path: Path) -> None:
-    from akunu.cli.saved_conversation import save_conversation
-    from akunu.conversation import Conversation
+    from akunu.cli.conversation.saved_conversation import save_conversation
+    from akunu.text.conversation import Conversation
 
     path = tmp_path / "talk.json"
     path.write_text("mine")

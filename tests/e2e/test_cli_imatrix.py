@@ -10,7 +10,7 @@ import gguf
 import numpy as np
 from cli_support import EMBER
 
-from akunu.making.importance import ImportanceMatrix
+from akunu.convert.importance import ImportanceMatrix
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

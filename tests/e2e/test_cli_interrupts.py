@@ -22,7 +22,7 @@ LONG_QUESTION = "What is 12 + 7? " * 110
 
 PROGRESS_SCRIPT = """
 import sys, time
-from akunu.cli.progress import Progress
+from akunu.cli.terminal.progress import Progress
 with Progress(lambda: "counting to a very large number"):
     time.sleep(float(sys.argv[1]))
 print("done", file=sys.stderr)

@@ -12,7 +12,7 @@ import pytest
 from cli_support import ask
 
 import akunu
-from akunu.conversation import Conversation
+from akunu.text.conversation import Conversation
 
 CONTEXT = 256
 KEPT = 192  # three quarters of it

@@ -15,9 +15,9 @@ from gguf import GGUFWriter
 
 import akunu
 from akunu import _core
-from akunu.cli.bench_plan import Test as Step
-from akunu.cli.profile import by_kind
-from akunu.cli.work import WorkModel
+from akunu.cli.commands.profile import by_kind
+from akunu.cli.measuring.bench_plan import Test as Step
+from akunu.cli.measuring.operation_counts import WorkModel
 from lines import each_line
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -12,7 +12,7 @@ import pytest
 from cli_support import ember_with_template
 
 import akunu
-from akunu.cli.rows import cell_count
+from akunu.cli.terminal.rows import cell_count
 
 # A model whose next text is known: it is asked to go on, and the template shows it how.
 STORY = "Tell me about the sea."

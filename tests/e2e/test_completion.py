@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import akunu
 from akunu import AkunuError, ArgumentError, Completion, SamplingOptions
-from akunu._stop_strings import StopFinder
+from akunu.text.stop_strings import StopFinder
 from akunu.tools import ToolCall
 from lines import each_line
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from akunu.cli.console import for_terminal
+from akunu.cli.terminal.console import for_terminal
 
 
 def test_control_characters_become_visible() -> None:

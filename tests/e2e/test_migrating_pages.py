@@ -8,8 +8,8 @@ import re
 from cli_support import CHECKOUT
 
 import akunu
-from akunu._load_options import KV_TYPES
-from akunu.options import SamplingOptions
+from akunu.options.load_options import KV_TYPES
+from akunu.options.text_options import SamplingOptions
 from lines import each_line
 
 PAGES = sorted(CHECKOUT.glob("docs/migrating/*.md"))

@@ -14,8 +14,8 @@ from cli_support import CHECKOUT
 
 import akunu
 from akunu import ArgumentError, LoadOptions, SamplingOptions
-from akunu.options import MAX_THREADS, SamplingArguments, declared_options
-from akunu.structure import STRUCTURE_DEFAULTS, StructureArguments
+from akunu.grammar.structure import STRUCTURE_DEFAULTS, StructureArguments
+from akunu.options.text_options import MAX_THREADS, SamplingArguments, declared_options
 from lines import each_line
 
 NAN = math.nan

@@ -12,7 +12,7 @@ from cli_support import ENVIRONMENT
 
 import akunu
 from akunu import _core
-from akunu.cli.devices import show_devices
+from akunu.cli.commands.devices import show_devices
 
 # What is refused while the process may take so many MiB more than it has.
 REFUSED = """

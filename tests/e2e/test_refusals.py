@@ -19,9 +19,9 @@ import pytest
 
 import akunu
 from akunu import AkunuError, ArgumentError, MisuseError, Tokenizer
-from akunu.chat import ChatTemplate, encode_chat
-from akunu.conversation import Conversation
-from akunu.making.importance import ImportanceMatrix
+from akunu.convert.importance import ImportanceMatrix
+from akunu.templates.chat_template import ChatTemplate, encode_chat
+from akunu.text.conversation import Conversation
 from lines import each_line
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"

@@ -21,7 +21,7 @@ from edited_model import edited
 
 import akunu
 from akunu import AkunuError, ArgumentError, ContextOverflowError, SessionFileError
-from akunu.session_file import read_session, write_session
+from akunu.storage.session_file import read_session, write_session
 from lines import each_line
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"

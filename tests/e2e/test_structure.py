@@ -16,7 +16,7 @@ import pytest
 import akunu
 from akunu.grammar import from_lark, from_schema
 from akunu.grammar.errors import SchemaError
-from akunu.structure import StructureArguments, reader_of
+from akunu.grammar.structure import StructureArguments, reader_of
 from lines import each_line
 
 

@@ -11,8 +11,8 @@ from edited_model import edited
 from test_api import EMBER
 
 import akunu
-from akunu.chat import CHATML, ChatTemplate, encode_chat
-from akunu.deltas import ReasoningDelta
+from akunu.templates.chat_template import CHATML, ChatTemplate, encode_chat
+from akunu.text.deltas import ReasoningDelta
 
 # Ember's own form of a conversation, with a switch and an opening as newer templates have them.
 TEMPLATE = (

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import akunu
-from akunu.options import LoadOptions
+from akunu.options.text_options import LoadOptions
 from akunu.thread_choice import (
     ThreadChoice,
     ThreadPoint,

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 
 import akunu
-from akunu.deltas import ToolCallArguments, ToolCallEnd, ToolCallStart
+from akunu.text.deltas import ToolCallArguments, ToolCallEnd, ToolCallStart
 from lines import each_line
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import gguf
 
-from akunu._text_models import byte_alphabet
+from akunu.tokenizers.text_models import byte_alphabet
 
 FOLDER = Path(__file__).parent / "corpus" / "tokenizer"
 TEXT = " Ünïté 12345\n\n\t<|im_end|> 中文字 it's  a\u0301 \U0001f600<0x0A>\r\n"

@@ -15,7 +15,7 @@ from hub_support import EMBER, Done
 from tqdm import tqdm
 
 from akunu.cli.main import main
-from akunu.hub import neighbours
+from akunu.hub import other_programs
 
 # Progress bars of downloads start no thread that watches them: it would outlive these tests, and
 # tests of the server in the same process count threads.
@@ -41,7 +41,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if name.startswith(NO_USERS_SETTINGS) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(folder))
-    monkeypatch.setattr(neighbours, "_SERVICE", folder / "no-service")
+    monkeypatch.setattr(other_programs, "_SERVICE", folder / "no-service")
     monkeypatch.chdir(tmp_path)
     return folder
 

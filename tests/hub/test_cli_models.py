@@ -18,8 +18,8 @@ import pytest
 from hub_server import TOKEN, Hub, Repo
 from hub_support import Done, of_architecture, ollama_has
 
-from akunu.cli import console
-from akunu.hub.trial import why_not_loadable
+from akunu.cli.terminal import console
+from akunu.hub.load_check import why_not_loadable
 
 Run = Callable[..., Done]
 REPO = "small/Ember-GGUF"

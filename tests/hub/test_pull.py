@@ -22,9 +22,9 @@ from akunu import (
 )
 from akunu.hub import transfer
 from akunu.hub.find import fetch, fetchable
+from akunu.hub.load_check import outline_of
 from akunu.hub.names import RepoName
 from akunu.hub.repository import look_up
-from akunu.hub.trial import outline_of
 from akunu.hub.watch import Watch
 
 REPO = "small/Ember-GGUF"

@@ -19,12 +19,12 @@ import whisper_cpp_files as wf
 from gguf import GGMLQuantizationType as Type
 
 from akunu import ArgumentError, LoadOptions, ModelFormatError
+from akunu.convert.directory_source import DirectorySource
+from akunu.convert.quantizing import Quantization, Wishes
+from akunu.convert.recipes import RECIPES
 from akunu.hub.choice import File, candidates, choose
 from akunu.hub.find import fetch, fetchable
 from akunu.hub.watch import Watch
-from akunu.making.directory_source import DirectorySource
-from akunu.making.quantizing import Quantization, Wishes
-from akunu.making.recipes import RECIPES
 
 REPO = "small/Whisper"
 SPEC = sm.SpeechSpec(n_positions=60, n_encoder_layers=1, n_decoder_layers=3)

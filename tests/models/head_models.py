@@ -20,9 +20,9 @@ import numpy as np
 from dense_golden import VOCAB
 from numpy.typing import NDArray
 
-from akunu.making.directory_source import DirectorySource
-from akunu.making.quantizing import Quantization, Wishes
-from akunu.making.recipes import RECIPES
+from akunu.convert.directory_source import DirectorySource
+from akunu.convert.quantizing import Quantization, Wishes
+from akunu.convert.recipes import RECIPES
 
 FAMILIES = ("qwen35", "qwen35moe", "qwen3next")
 LAYER = "mtp.layers.0."

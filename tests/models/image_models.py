@@ -22,7 +22,7 @@ from dense_golden import TOKENS, VOCAB, tensor_of
 from numpy.typing import NDArray
 from PIL import Image
 
-from akunu.images import ImageReader
+from akunu.images.reader import ImageReader
 
 SIDE, PATCH, PER_SIDE = 112, 14, 4  # 8 x 8 patches, 4 of which become one of 16 tokens
 N_TOKENS = PER_SIDE**2

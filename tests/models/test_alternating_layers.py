@@ -13,10 +13,10 @@ from engine import finished, start
 from recurrent_models import PAGE, check_cache, check_refusal
 
 import akunu
+from akunu.convert.directory_source import DirectorySource
+from akunu.convert.quantizing import Quantization, Wishes
+from akunu.convert.recipes import RECIPES
 from akunu.errors import ModelFormatError
-from akunu.making.directory_source import DirectorySource
-from akunu.making.quantizing import Quantization, Wishes
-from akunu.making.recipes import RECIPES
 
 # Of the golden model: two layers that scan, two that attend, two feed-forward networks.
 CONVOLVED = 6 * 32 + 2 * 2 * 48

@@ -13,8 +13,8 @@ from dense_golden import TOKENS
 from recurrent_models import check_cache, check_refusal
 
 import akunu
+from akunu.convert.directory_source import DirectorySource
 from akunu.errors import ModelFormatError, UnsupportedModelError
-from akunu.making.directory_source import DirectorySource
 
 # Of the golden model: three layers with states, of 6 heads with 32 numbers of a key and of a value.
 LAYERS, HEADS, HEAD_DIM = 3, 6, 32

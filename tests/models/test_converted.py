@@ -18,9 +18,9 @@ from random_models import KINDS, ModelCase
 from test_stretched_positions import of_phi3
 
 import akunu
-from akunu.making.directory_source import DirectorySource
-from akunu.making.quantizing import Quantization, Wishes
-from akunu.making.recipes import RECIPES, is_quantised
+from akunu.convert.directory_source import DirectorySource
+from akunu.convert.quantizing import Quantization, Wishes
+from akunu.convert.recipes import RECIPES, is_quantised
 from lines import each_line
 
 Cases = Callable[..., ModelCase]

@@ -16,10 +16,10 @@ from dense_golden import TOKENS, changed
 from recurrent_models import check_cache, check_refusal
 
 import akunu
+from akunu.convert.directory_source import DirectorySource
+from akunu.convert.quantizing import Quantization, Wishes
+from akunu.convert.recipes import RECIPES
 from akunu.errors import UnsupportedModelError
-from akunu.making.directory_source import DirectorySource
-from akunu.making.quantizing import Quantization, Wishes
-from akunu.making.recipes import RECIPES
 
 # Of the golden model: two layers with states, of 2 heads of keys and 6 of values, 32 numbers each.
 LAYERS, KEYS, VALUES, HEAD_DIM = 2, 2, 6, 32

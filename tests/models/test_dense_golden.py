@@ -10,9 +10,9 @@ import pytest
 from dense_golden import N_COLUMNS, POSITIONS, TOKENS
 from engine import BOUND_F16_CACHE, BOUND_F32_CACHE, GPU_PATHS, GPUS, PATHS, chunked, opened
 
-from akunu.making.directory_source import DirectorySource
-from akunu.making.quantizing import Quantization, Wishes
-from akunu.making.recipes import RECIPES
+from akunu.convert.directory_source import DirectorySource
+from akunu.convert.quantizing import Quantization, Wishes
+from akunu.convert.recipes import RECIPES
 from lines import each_line
 
 

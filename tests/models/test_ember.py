@@ -28,7 +28,7 @@ from engine import (
 from numpy_forward import NumpyModel, Variant
 
 import akunu
-from akunu.chat import ChatTemplate
+from akunu.templates.chat_template import ChatTemplate
 from arithmetic import is_one_arithmetic
 from lines import each_line
 

@@ -81,7 +81,7 @@ def test_token_types_change_where_the_second_segment_begins(bert) -> None:
 def test_vectors_have_length_1_unless_asked_otherwise(bert) -> None:
     vectors = bert.embed(["a cat", "dogs"])
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)
-    assert bert.embedding == akunu.embedding.EmbeddingFacts(
+    assert bert.embedding == akunu.embedding.embed.EmbeddingFacts(
         dim=64, pooling="mean", normalize=True, most_tokens=600
     )
 

@@ -17,9 +17,9 @@ from gguf import GGUFReader, GGUFWriter
 from numpy.typing import NDArray
 
 import akunu
-from akunu.making.directory_source import DirectorySource
-from akunu.making.quantizing import Quantization, Wishes
-from akunu.making.recipes import RECIPES
+from akunu.convert.directory_source import DirectorySource
+from akunu.convert.quantizing import Quantization, Wishes
+from akunu.convert.recipes import RECIPES
 from lines import each_line
 
 FEW = TOKENS[:90]

@@ -36,10 +36,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import akunu
-from akunu.images import MOST_IMAGES, ImageReader, Preprocessing, open_image
-from akunu.making.directory_source import DirectorySource
-from akunu.making.quantizing import Quantization, Wishes
-from akunu.making.recipes import RECIPES, is_quantised
+from akunu.convert.directory_source import DirectorySource
+from akunu.convert.quantizing import Quantization, Wishes
+from akunu.convert.recipes import RECIPES, is_quantised
+from akunu.images.reader import MOST_IMAGES, ImageReader, Preprocessing, open_image
 from lines import each_line
 
 

@@ -17,10 +17,10 @@ from engine import BOUND_F16_CACHE, BOUND_F32_CACHE, finished, opened, start
 from latent_files import newer
 
 import akunu
+from akunu.convert.directory_source import DirectorySource
+from akunu.convert.quantizing import Quantization, Wishes
+from akunu.convert.recipes import RECIPES
 from akunu.errors import ModelFormatError, UnsupportedModelError
-from akunu.making.directory_source import DirectorySource
-from akunu.making.quantizing import Quantization, Wishes
-from akunu.making.recipes import RECIPES
 
 PAGE = 256
 LATENT = 64 + 16  # numbers of a position in a layer

@@ -8,7 +8,7 @@ import pytest
 from engine import settle
 
 import akunu
-from akunu.prefix_end import PrefixEnd, explained
+from akunu.common.prefix_end import PrefixEnd, explained
 
 _PROMPT = list(range(40, 90))
 

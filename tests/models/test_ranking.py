@@ -74,7 +74,7 @@ def test_scores_are_between_0_and_1_unless_asked_otherwise(ranker) -> None:
     scores = ranker.rank(QUERY, DOCUMENTS)
     for logit, score in zip(logits, scores, strict=True):
         assert score.score == pytest.approx(1 / (1 + np.exp(-logit.score)), abs=1e-12)
-    assert ranker.ranking == akunu.reranking.RankingFacts(
+    assert ranker.ranking == akunu.embedding.reranking.RankingFacts(
         reads="pair", normalize=True, most_tokens=64
     )
 

@@ -13,8 +13,8 @@ from dense_golden import TOKENS, VOCAB
 from engine import chunked, finished, start
 
 import akunu
-from akunu.disk_cache import bytes_per_token
 from akunu.errors import SessionFileError
+from akunu.storage.disk_cache import bytes_per_token
 from lines import each_line
 
 PAGE = 256

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import akunu
 from akunu import ArgumentError, ModelFormatError, UnsupportedModelError, _core
-from akunu.options import SamplingOptions
+from akunu.options.text_options import SamplingOptions
 from akunu.speech.mel import HOP, log_mel
 from akunu.speech.model import SpeechModel, load_whisper
 from akunu.speech.segment_stream import SegmentStream

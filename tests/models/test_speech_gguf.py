@@ -21,10 +21,10 @@ from numpy_forward import int8_per_32
 
 import akunu
 from akunu import ModelFormatError, UnsupportedModelError, _core
+from akunu.convert.directory_source import DirectorySource
+from akunu.convert.quantizing import Quantization, Wishes
+from akunu.convert.recipes import RECIPES, is_quantised
 from akunu.loading import PACKAGED_MODELS
-from akunu.making.directory_source import DirectorySource
-from akunu.making.quantizing import Quantization, Wishes
-from akunu.making.recipes import RECIPES, is_quantised
 from akunu.speech.mel import log_mel, mel_filters
 from akunu.speech.model import SpeechModel, load_whisper
 from lines import each_line
@@ -258,7 +258,7 @@ def test_a_transcription_with_the_times_of_words_is_that_of_the_directory(
 
 def edited(path: Path, target: Path, **changes: Any) -> Path:
     """A copy with keys changed, or left out (None); '.' in a name is written '__'."""
-    from akunu.making.gguf_writer import GgufLayout, TensorPlan, Value
+    from akunu.convert.gguf_writer import GgufLayout, TensorPlan, Value
 
     file = _core.GgufFile(path)
     wanted = {key.replace("__", "."): value for key, value in changes.items()}

@@ -21,9 +21,9 @@ from tokenizers import (
 
 import akunu
 from akunu import UnsupportedModelError
-from akunu.making.directory_source import DirectorySource
-from akunu.making.quantizing import Quantization, Wishes
-from akunu.making.recipes import RECIPES
+from akunu.convert.directory_source import DirectorySource
+from akunu.convert.quantizing import Quantization, Wishes
+from akunu.convert.recipes import RECIPES
 
 Cases = Callable[..., ModelCase]
 CONTROL = ("[UNK]", "<s>", "</s>")

@@ -12,9 +12,9 @@ from dense_golden import TOKENS
 from measured_errors import record as record_error
 from numpy.typing import NDArray
 
-from akunu.making.directory_source import DirectorySource
-from akunu.making.quantizing import Quantization, Wishes
-from akunu.making.recipes import RECIPES
+from akunu.convert.directory_source import DirectorySource
+from akunu.convert.quantizing import Quantization, Wishes
+from akunu.convert.recipes import RECIPES
 
 Measured = Callable[[str, str, float], None]
 

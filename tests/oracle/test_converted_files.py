@@ -13,9 +13,9 @@ from engine import BOUND_F16_CACHE, BOUND_F32_CACHE, opened, relative_error
 from random_models import ModelCase, random_tokens
 
 import akunu
-from akunu.making.directory_source import DirectorySource
-from akunu.making.quantizing import Quantization, Wishes
-from akunu.making.recipes import RECIPES
+from akunu.convert.directory_source import DirectorySource
+from akunu.convert.quantizing import Quantization, Wishes
+from akunu.convert.recipes import RECIPES
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

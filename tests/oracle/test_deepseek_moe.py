@@ -22,9 +22,9 @@ from engine import BOUND_F32_CACHE, MUTATION_FACTOR, PATHS, chunked, opened, rel
 from family_case import record
 from numpy.typing import NDArray
 
-from akunu.making.directory_source import DirectorySource
-from akunu.making.quantizing import Quantization, Wishes
-from akunu.making.recipes import RECIPES
+from akunu.convert.directory_source import DirectorySource
+from akunu.convert.quantizing import Quantization, Wishes
+from akunu.convert.recipes import RECIPES
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

@@ -36,10 +36,10 @@ from numpy.typing import NDArray
 
 import akunu
 from akunu import _core
+from akunu.convert.directory_source import DirectorySource
+from akunu.convert.quantizing import Quantization, Wishes
+from akunu.convert.recipes import RECIPES
 from akunu.errors import UnsupportedModelError
-from akunu.making.directory_source import DirectorySource
-from akunu.making.quantizing import Quantization, Wishes
-from akunu.making.recipes import RECIPES
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

@@ -22,7 +22,7 @@ from gguf_file import gguf_name
 from random_models import ModelSpec, Weights, random_weights
 
 import akunu
-from akunu.chat import ChatTemplate
+from akunu.templates.chat_template import ChatTemplate
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

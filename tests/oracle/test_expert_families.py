@@ -32,9 +32,9 @@ from gguf import GGUFReader
 from golden_values import N_TOKENS
 from numpy.typing import NDArray
 
-from akunu.making.directory_source import DirectorySource
-from akunu.making.quantizing import Quantization, Wishes
-from akunu.making.recipes import RECIPES
+from akunu.convert.directory_source import DirectorySource
+from akunu.convert.quantizing import Quantization, Wishes
+from akunu.convert.recipes import RECIPES
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

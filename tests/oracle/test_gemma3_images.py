@@ -35,8 +35,8 @@ from image_models import (
 from numpy.typing import NDArray
 from PIL import Image
 
-from akunu.chat_request import ChatRequest
-from akunu.images import ImageReader, open_image
+from akunu.images.reader import ImageReader, open_image
+from akunu.text.render import ChatRequest
 
 pytestmark = pytest.mark.oracle
 

@@ -16,9 +16,9 @@ import random_decoders as rnd
 from dense_golden import TOKENS, VOCAB
 from engine import BOUND_F16_CACHE, BOUND_F32_CACHE, opened, relative_error
 
-from akunu.making.directory_source import DirectorySource
-from akunu.making.quantizing import Quantization, Wishes
-from akunu.making.recipes import RECIPES
+from akunu.convert.directory_source import DirectorySource
+from akunu.convert.quantizing import Quantization, Wishes
+from akunu.convert.recipes import RECIPES
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

@@ -20,7 +20,7 @@ from gguf import GGUFReader
 
 from akunu import _core
 from akunu.cli.main import main
-from akunu.making.importance import ImportanceMatrix
+from akunu.convert.importance import ImportanceMatrix
 
 pytestmark = pytest.mark.oracle
 

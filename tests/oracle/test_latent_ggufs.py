@@ -17,9 +17,9 @@ from dense_golden import TOKENS
 from engine import BOUND_F32_CACHE, opened, relative_error, relative_rms
 from latent_files import newer
 
-from akunu.making.directory_source import DirectorySource
-from akunu.making.quantizing import Quantization, Wishes
-from akunu.making.recipes import RECIPES
+from akunu.convert.directory_source import DirectorySource
+from akunu.convert.quantizing import Quantization, Wishes
+from akunu.convert.recipes import RECIPES
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

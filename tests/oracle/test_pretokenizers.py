@@ -181,7 +181,7 @@ def test_kimi_cuts_as_its_published_expression(tmp_path: Path) -> None:
     """Which Python's `regex` reads as it is; ours is without classes in classes."""
     import regex
 
-    from akunu._pretokenizers import FAMILIES
+    from akunu.tokenizers.pretokenizers import FAMILIES
 
     [ours] = [family.splits[0] for family in FAMILIES if family.names == ("kimi-k2",)]
     published = regex.compile(KIMI, regex.V1)

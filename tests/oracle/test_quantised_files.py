@@ -14,10 +14,10 @@ from tools.compare.texts import read_text
 from tools.quantise_quality import qualities
 
 import akunu
+from akunu.convert.quantizing import Quantization, Wishes
+from akunu.convert.recipes import RECIPES
+from akunu.convert.sources import GgufSource
 from akunu.loading import PACKAGED_MODELS
-from akunu.making.quantizing import Quantization, Wishes
-from akunu.making.recipes import RECIPES
-from akunu.making.sources import GgufSource
 
 pytestmark = pytest.mark.oracle
 

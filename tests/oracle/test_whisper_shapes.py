@@ -22,7 +22,7 @@ from transformers import WhisperConfig, WhisperForConditionalGeneration
 
 from akunu import _core
 from akunu.loading import begin_load
-from akunu.options import LoadOptions
+from akunu.options.text_options import LoadOptions
 
 pytestmark = pytest.mark.oracle
 

@@ -15,7 +15,7 @@ from tools.compare.texts import read_text
 from windows import LICENSE
 
 import akunu
-from akunu.chat import ChatTemplate, encode_chat
+from akunu.templates.chat_template import ChatTemplate, encode_chat
 
 pytestmark = pytest.mark.real
 

@@ -11,7 +11,7 @@ import pytest
 
 import akunu
 from akunu.cli.main import main
-from akunu.making.importance import ImportanceMatrix
+from akunu.convert.importance import ImportanceMatrix
 
 pytestmark = [pytest.mark.real, pytest.mark.oracle]
 

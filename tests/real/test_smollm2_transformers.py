@@ -12,7 +12,7 @@ from tools.compare import divergence
 from windows import LICENSE, Windows
 
 import akunu
-from akunu.chat import ChatTemplate
+from akunu.templates.chat_template import ChatTemplate
 
 pytestmark = [pytest.mark.real, pytest.mark.oracle]
 

@@ -145,9 +145,9 @@ def test_texts_are_those_of_transformers(
 def test_texts_of_a_file_in_q8_0_are_those_of_the_directory(
     whisper: SpeechModel, recordings: list[Path], real_models: Path, tmp_path: Path
 ) -> None:
-    from akunu.making.directory_source import DirectorySource
-    from akunu.making.quantizing import Quantization, Wishes
-    from akunu.making.recipes import RECIPES
+    from akunu.convert.directory_source import DirectorySource
+    from akunu.convert.quantizing import Quantization, Wishes
+    from akunu.convert.recipes import RECIPES
 
     file = tmp_path / "tiny.en-q8_0.gguf"
     source = DirectorySource(real_models / "whisper-tiny.en")

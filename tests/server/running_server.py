@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 
 import akunu
-from akunu.chat import CHATML
 from akunu.server import ServedModels, ServerSettings, create_app
 from akunu.server.run import serve_in_thread
+from akunu.templates.chat_template import CHATML
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 # Ember's own form of a conversation, with a switch and an opening as newer templates have them.

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from running_server import running_with_template
 
-from akunu.chat import CHATML
+from akunu.templates.chat_template import CHATML
 
 # As Qwen3.5's and Mistral's: one system message, at the beginning, and turns that alternate.
 STRICT = (

@@ -8,7 +8,7 @@ import httpx
 from test_chat import SUM, ask, chunks
 from test_chat_forms import ADD, SPELL
 
-from akunu.server.openai_chat import CHAT_FIELDS
+from akunu.server.openai.chat_fields import CHAT_FIELDS
 from lines import each_line
 
 # What OpenAI's clients send and a local model has no use for.

@@ -13,8 +13,8 @@ from edited_model import edited
 from running_server import EMBER, running
 
 import akunu
-from akunu.fill_in import FillIn, fill_in_of
 from akunu.server import ServedModels
+from akunu.tokenizers.fill_in import FillIn, fill_in_of
 from lines import each_line
 
 PROMPT = "user\nWhat is 12 + 7?\nassistant\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 
-from akunu.server.field_meanings import meaning_of
+from akunu.server.fields.meanings import meaning_of
 from lines import each_line
 
 sys.path.insert(0, str(Path(__file__).parents[2]))

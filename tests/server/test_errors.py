@@ -11,10 +11,10 @@ import httpx
 import pytest
 from running_server import running
 
-from akunu.chat import ChatTemplate
 from akunu.server import ServedModels, ServerSettings
-from akunu.server.openai_chat import CHAT_FIELDS
-from akunu.tokenizer import Tokenizer
+from akunu.server.openai.chat_fields import CHAT_FIELDS
+from akunu.templates.chat_template import ChatTemplate
+from akunu.tokenizers.tokenizer import Tokenizer
 from lines import each_line
 
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -350,8 +350,8 @@ def test_what_nobody_expected_is_in_the_log_with_its_place(
     caplog.clear()
     caplog.set_level(logging.ERROR, "akunu.server")
     with running() as client:
-        monkeypatch.setattr("akunu.grammar.schema.compile_schema", broken)
-        monkeypatch.setattr("akunu.grammar.apart.Workers.compile", broken)
+        monkeypatch.setattr("akunu.grammar.schema.compile.compile_schema", broken)
+        monkeypatch.setattr("akunu.grammar.separate_process.Workers.compile", broken)
         body = {"messages": HELLO, "json_schema": {"enum": ["a"]}, "stream": stream}
         answer = client.post("/v1/chat/completions", json=body)
     assert "the server failed; its log says how" in answer.text

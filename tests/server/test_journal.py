@@ -21,8 +21,9 @@ from running_server import Serving, running
 from test_metrics import until
 
 from akunu.errors import ArgumentError
-from akunu.server import ServerSettings, create_app, journalled
-from akunu.server.journal import SUFFIX, Journal
+from akunu.server import ServerSettings, create_app
+from akunu.server.journal import generation
+from akunu.server.journal.journal import SUFFIX, Journal
 from lines import each_line
 
 STREAM: dict[str, Any] = {**STORY, "stream": True, "temperature": 1.0}
@@ -188,7 +189,7 @@ def test_a_client_that_lost_its_connection_gets_the_rest(keeping: httpx.Client) 
 def test_an_answer_that_nobody_reads_stops_and_goes_on_when_it_is_asked_for(
     tmp_path: Path, serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journalled, "LINGER_SECONDS", 0.0)
+    monkeypatch.setattr(generation, "LINGER_SECONDS", 0.0)
     with serving(journal=tmp_path) as client:
         first = _read_some(client, "alone", 3)
         until(lambda: client.get("/v1/metrics").json()["models"]["ember"]["running"] == 0)

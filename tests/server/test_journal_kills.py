@@ -20,7 +20,7 @@ import pytest
 from journal_requests import REQUESTS, request_of, without_times
 from running_server import running
 
-from akunu.server.journal import SUFFIX
+from akunu.server.journal.journal import SUFFIX
 
 _N_CLIENTS = 4
 _LONG = {"max_tokens": 120}

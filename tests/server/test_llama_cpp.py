@@ -14,7 +14,7 @@ from running_server import EMBER, running
 
 import akunu
 from akunu.server import ServedModels
-from akunu.tokenizer import Tokenizer
+from akunu.tokenizers.tokenizer import Tokenizer
 from lines import each_line
 
 PROMPT = "<|im_start|>user\nWhat is 12 + 7?<|im_end|>\n<|im_start|>assistant\n"

@@ -12,7 +12,7 @@ from running_server import EMBER, running
 
 from akunu import ArgumentError
 from akunu.server import ServedModels, ServerSettings, create_app
-from akunu.server.errors import ApiError
+from akunu.server.http.errors import ApiError
 from akunu.server.models import named_sources
 
 

@@ -14,7 +14,7 @@ from running_server import EMBER, running
 
 from akunu import LoadOptions
 from akunu.server import ServedModels
-from akunu.server.errors import without_folders
+from akunu.server.http.errors import without_folders
 from lines import each_line
 
 HELLO = [{"role": "user", "content": "Hello"}]

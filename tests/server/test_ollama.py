@@ -15,7 +15,7 @@ from running_server import EMBER, running
 
 import akunu
 from akunu.server import ServedModels
-from akunu.server.ollama_fields import chat_request
+from akunu.server.ollama.fields import chat_request
 from lines import each_line
 
 SUM = [{"role": "user", "content": "What is 12 + 7?"}]

@@ -11,7 +11,7 @@ from running_server import Serving
 
 from akunu import ArgumentError
 from akunu.server import ServerSettings
-from akunu.server.proxies import TrustedProxies
+from akunu.server.http.proxies import TrustedProxies
 from lines import each_line
 
 HELLO = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1}

@@ -17,7 +17,7 @@ from akunu.ray.exchange import Part, parts_of
 from akunu.ray.forwarded import Forwarded
 from akunu.ray.front import ReplicaDiedError, Replicas, front
 from akunu.server import ServedModels, ServerSettings, create_app
-from akunu.server.keys import Keys
+from akunu.server.http.keys import Keys
 from akunu.server.run import serve_in_thread
 
 HELLO = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 3}

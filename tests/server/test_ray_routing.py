@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from akunu.ray.conversations import conversation_key, key_of_body
-from akunu.ray.homes import by_preference
+from akunu.ray.placement import by_preference
 from lines import each_line
 
 ASKED = {"role": "user", "content": "Hello"}

@@ -8,7 +8,7 @@ import pytest
 
 from akunu import ArgumentError, MisuseError
 from akunu.server.configuration import from_environment, from_file
-from akunu.server.keys import Keys
+from akunu.server.http.keys import Keys
 from akunu.server.run import check_reach
 from akunu.server.settings import ServerSettings, declared_settings
 from lines import each_line

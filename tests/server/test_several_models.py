@@ -16,7 +16,7 @@ from running_server import running
 import akunu.loading
 from akunu import ArgumentError
 from akunu.server import ServedModels, ServerSettings
-from akunu.server.errors import ApiError
+from akunu.server.http.errors import ApiError
 
 THREE = {"a": "ember", "b": "ember", "c": "ember"}
 

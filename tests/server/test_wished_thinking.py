@@ -9,7 +9,7 @@ import httpx
 import pytest
 from running_server import running_with_template
 
-from akunu.chat import CHATML
+from akunu.templates.chat_template import CHATML
 from lines import each_line
 
 HELLO = [{"role": "user", "content": "Hello"}]

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import pyte
 
-from akunu.cli.markdown_lines import Symbols
-from akunu.cli.painter import Painter
-from akunu.cli.reply_renderer import Look, ReplyRenderer
+from akunu.cli.reply.markdown_lines import Symbols
+from akunu.cli.reply.renderer import Look, ReplyRenderer
+from akunu.cli.terminal.last_rows import Painter
 
 FULL = Look(symbols=Symbols())
 

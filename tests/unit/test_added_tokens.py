@@ -14,10 +14,10 @@ from tokenizers import AddedToken, Tokenizer, pre_tokenizers
 
 import akunu
 from akunu import ModelFormatError, UnsupportedModelError
-from akunu._added_tokens import ADDED
-from akunu.chat import ChatTemplate, encode_chat
-from akunu.conversation import Conversation
-from akunu.making.tokenizer_keys import tokenizer_keys
+from akunu.convert.tokenizer_keys import tokenizer_keys
+from akunu.templates.chat_template import ChatTemplate, encode_chat
+from akunu.text.conversation import Conversation
+from akunu.tokenizers.added_tokens import ADDED
 from lines import each_line
 
 N_TOKENIZERS = int(os.environ.get("AKUNU_ADDED_TOKENIZERS", "6"))

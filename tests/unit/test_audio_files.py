@@ -14,8 +14,9 @@ import pytest
 import soundfile
 
 from akunu import AkunuError, ArgumentError, AudioError
-from akunu.speech import audio, decoders
+from akunu.speech import audio
 from akunu.speech.audio import load_audio
+from akunu.speech.input import decoders
 from lines import each_line
 
 RATE = 16_000

@@ -15,11 +15,11 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from template_support import TEMPLATES, template_source, with_others
 from tokenizer_support import byte_level, real_tokenizer, sentencepiece, with_whole
 
-from akunu import _template_limits
-from akunu.chat import CHATML, ChatTemplate, encode_chat
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
-from akunu.tokenizer import Tokenizer
-from akunu.tools.untold import told_messages
+from akunu.templates import limits
+from akunu.templates.chat_template import CHATML, ChatTemplate, encode_chat
+from akunu.tokenizers.tokenizer import Tokenizer
+from akunu.tools.tools_in_messages import told_messages
 from lines import each_line
 
 WEATHER = {
@@ -263,7 +263,7 @@ ENDLESS = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% 
 def test_what_a_template_does_wrong_is_one_line(
     source: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_template_limits, "MAX_STEPS", 500_000)  # a tenth, of the time as well
+    monkeypatch.setattr(limits, "MAX_STEPS", 500_000)  # a tenth, of the time as well
     source = source.replace("LONG", "('a' * 10**6)")
     with pytest.raises(ArgumentError, match=message) as error:
         ChatTemplate(source).render(USER)

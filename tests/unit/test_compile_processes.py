@@ -13,9 +13,9 @@ from collections.abc import Iterator
 import pytest
 
 from akunu.errors import ArgumentError, QueueFullError
-from akunu.grammar import apart, from_schema
-from akunu.grammar.apart import Budget, Workers, compiling_apart
-from akunu.grammar.costly import costliest
+from akunu.grammar import from_schema, separate_process
+from akunu.grammar.costs import costliest
+from akunu.grammar.separate_process import Budget, Workers, compiling_apart
 from lines import each_line
 
 ENDLESS = {"type": "integer", "multipleOf": 399_989}
@@ -46,7 +46,7 @@ def test_who_is_cancelled_while_it_waits_for_its_turn_leaves_no_process(workers:
             except ArgumentError as error:
                 raised.append(error)
 
-    attempts: list[apart.Attempt] = []
+    attempts: list[separate_process.Attempt] = []
     before = n_files()
     threads = []
     for is_first in (True, False):
@@ -65,7 +65,7 @@ def test_who_is_cancelled_while_it_waits_for_its_turn_leaves_no_process(workers:
 def test_a_process_that_ends_since_nobody_asked_is_followed_by_another(
     workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "_IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(separate_process, "_IDLE_SECONDS", 0.3)
     with compiling_apart(workers):
         from_schema({"enum": [1]})
         (process,) = workers._idle

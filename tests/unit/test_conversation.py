@@ -12,11 +12,11 @@ from tokenizer_support import (
     with_whole,
 )
 
-from akunu.chat import CHATML, encode_chat
-from akunu.chat import ChatTemplate as Template
-from akunu.conversation import Conversation, Turn
 from akunu.errors import ArgumentError, UnsupportedModelError
-from akunu.tokenizer import Tokenizer
+from akunu.templates.chat_template import CHATML, encode_chat
+from akunu.templates.chat_template import ChatTemplate as Template
+from akunu.text.conversation import Conversation, Turn
+from akunu.tokenizers.tokenizer import Tokenizer
 from lines import each_line
 
 TRIMMING = CHATML.replace("(message['content'] or '')", "(message['content'] | trim)")

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tools.cut_vocabulary import ORIGINAL_IDS, cut
 
-from akunu.tokenizer import Tokenizer
+from akunu.tokenizers.tokenizer import Tokenizer
 
 pytestmark = pytest.mark.tools
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from akunu.cli.entry import Entry, is_open, parse_entry
+from akunu.cli.conversation.entry import Entry, is_open, parse_entry
 from lines import each_line
 
 

@@ -5,8 +5,11 @@ import sys
 import numpy as np
 import pytest
 
-from akunu import AkunuError, images
-from akunu.speech import audio, decoders, microphone, silero
+from akunu import AkunuError
+from akunu.images import reader
+from akunu.speech import audio
+from akunu.speech.activity import silero
+from akunu.speech.input import decoders, microphone
 
 
 def test_samples_at_another_rate(monkeypatch):
@@ -35,4 +38,4 @@ def test_a_compressed_file():
 def test_images(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(AkunuError, match=r"'akunu\[images\]', or '\.\[images\]' in a clone"):
-        images.open_image(b"")
+        reader.open_image(b"")

@@ -18,7 +18,7 @@ from grammar_support import accepts
 
 from akunu.errors import ArgumentError
 from akunu.grammar import from_regex, from_schema
-from akunu.structure import reader_of
+from akunu.grammar.structure import reader_of
 from lines import each_line
 
 NEEDS_PYDANTIC = "pydantic says what they are in JSON, and is not installed"

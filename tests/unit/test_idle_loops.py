@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from akunu import _template_engine as engine
-from akunu import _template_limits as limits
-from akunu.chat import ChatTemplate
+from akunu.templates import engine as engine
+from akunu.templates import limits as limits
+from akunu.templates.chat_template import ChatTemplate
 from lines import each_line
 
 # For each message Gemma 4's template looks for the one before it that is not a tool's, in a loop

@@ -9,8 +9,8 @@ import gguf
 import numpy as np
 import pytest
 
+from akunu.convert.importance import ImportanceMatrix, unseen_note
 from akunu.errors import ArgumentError, ModelFormatError
-from akunu.making.importance import ImportanceMatrix, unseen_note
 from lines import each_line
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from akunu import ArgumentError
-from akunu.speech.languages import LANGUAGE_NAMES, language_code
+from akunu.speech.vocabulary.languages import LANGUAGE_NAMES, language_code
 from lines import each_line
 
 

@@ -18,7 +18,7 @@ sys.path.append(str(Path(__file__).parents[1] / "models"))
 import brief_speech
 
 from akunu import ArgumentError
-from akunu.cli.listen import first_seconds
+from akunu.cli.commands.listen import first_seconds
 from akunu.speech.audio import load_audio
 from akunu.speech.live import LiveText, LiveTranscription, agreement, position_after
 from akunu.speech.model import SpeechModel, load_whisper

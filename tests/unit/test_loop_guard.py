@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from akunu.cli.loop_guard import LoopGuard
+from akunu.cli.conversation.loop_guard import LoopGuard
 from lines import each_line
 
 

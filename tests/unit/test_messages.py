@@ -12,9 +12,9 @@ import pytest
 from template_support import TEMPLATES, template_source, with_others
 from tokenizer_support import real_tokenizer, shared
 
-from akunu.chat import CHATML, ChatTemplate, encode_chat
 from akunu.errors import ArgumentError
-from akunu.messages import ImagePart
+from akunu.templates.chat_template import CHATML, ChatTemplate, encode_chat
+from akunu.templates.messages import ImagePart
 from lines import each_line
 
 ARGUMENTS = {"city": "Köln", "days": 3}

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
+from akunu.convert.mixing import Choice, Mixed, best_mix
 from akunu.errors import ArgumentError
-from akunu.making.mixing import Choice, Mixed, best_mix
 from lines import each_line
 
 

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.markdown import Markdown
 from screen_support import FULL, Screen, rendered
 
-from akunu.cli.console import for_terminal
-from akunu.cli.markdown_lines import Symbols
-from akunu.cli.painter import Painter
-from akunu.cli.reply_renderer import Look, ReplyRenderer
+from akunu.cli.reply.markdown_lines import Symbols
+from akunu.cli.reply.renderer import Look, ReplyRenderer
+from akunu.cli.terminal.console import for_terminal
+from akunu.cli.terminal.last_rows import Painter
 from lines import each_line
 
 PLAIN = Look(markdown=False, styles=False)

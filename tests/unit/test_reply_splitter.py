@@ -7,10 +7,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from akunu._reply_splitter import ReplySplitter
-from akunu._stop_strings import StopFinder
-from akunu.deltas import Delta, ReasoningDelta, TextDelta, joined
-from akunu.thinking import ThinkingMarkers, markers_of
+from akunu.text.deltas import Delta, ReasoningDelta, TextDelta, joined
+from akunu.text.reply_splitter import ReplySplitter
+from akunu.text.stop_strings import StopFinder
+from akunu.thinking.markers import ThinkingMarkers, markers_of
 from lines import each_line
 
 THINK = markers_of(None)

@@ -7,16 +7,16 @@ import io
 import pytest
 from screen_support import FULL, Screen
 
-from akunu._reply_splitter import ReplySplitter
-from akunu.cli.painter import Painter
-from akunu.cli.reply_output import ReplyOptions
-from akunu.cli.reply_renderer import ReplyRenderer
-from akunu.cli.reply_summary import reply_summary
-from akunu.cli.terminal_output import TerminalOutput
-from akunu.cli.thinking_view import FoldedThoughts, ShownThoughts
-from akunu.completion import Completion
-from akunu.deltas import ReasoningDelta, TextDelta
-from akunu.thinking import markers_of
+from akunu.cli.reply.output import ReplyOptions
+from akunu.cli.reply.renderer import ReplyRenderer
+from akunu.cli.reply.summary import reply_summary
+from akunu.cli.reply.terminal_output import TerminalOutput
+from akunu.cli.reply.thinking_view import FoldedThoughts, ShownThoughts
+from akunu.cli.terminal.last_rows import Painter
+from akunu.text.completion import Completion
+from akunu.text.deltas import ReasoningDelta, TextDelta
+from akunu.text.reply_splitter import ReplySplitter
+from akunu.thinking.markers import markers_of
 
 
 class TerminalOnScreen(io.StringIO):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcswidth
 
-from akunu.cli.rows import cell_count, end_of, ready_to_show, wrap, wrap_lines
+from akunu.cli.terminal.rows import cell_count, end_of, ready_to_show, wrap, wrap_lines
 
 
 def texts(line: str, width: int) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from akunu.sampling_defaults import read_sampling_defaults, sampling_defaults_of
+from akunu.options.sampling_defaults import read_sampling_defaults, sampling_defaults_of
 from lines import each_line
 
 

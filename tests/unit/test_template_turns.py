@@ -6,7 +6,7 @@ from typing import Any
 
 from template_support import TEMPLATES, template_source, with_others
 
-from akunu.chat import CHATML, ChatTemplate
+from akunu.templates.chat_template import CHATML, ChatTemplate
 from lines import each_line
 
 TOOL = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from template_support import TEMPLATES, template_source, with_others
 
-from akunu.thinking import FAMILIES, ThinkingMarkers, markers_of
+from akunu.thinking.markers import FAMILIES, ThinkingMarkers, markers_of
 from lines import each_line
 
 EXPECTED = {

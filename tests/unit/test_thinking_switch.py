@@ -6,11 +6,11 @@ import pytest
 from template_support import template_source
 from tokenizer_support import byte_level
 
-from akunu.chat import CHATML, ChatTemplate
-from akunu.chat_request import ChatRequest, prepared
 from akunu.errors import ArgumentError
-from akunu.thinking_switch import with_system
-from akunu.tokenizer import Tokenizer
+from akunu.templates.chat_template import CHATML, ChatTemplate
+from akunu.text.render import ChatRequest, prepared
+from akunu.thinking.switch import with_system
+from akunu.tokenizers.tokenizer import Tokenizer
 from lines import each_line
 
 QUESTION = [{"role": "user", "content": "Hi"}]

@@ -11,8 +11,8 @@ import pytest
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
 import akunu
-from akunu._pretokenizers import FAMILIES
 from akunu.errors import ModelFormatError, UnsupportedModelError
+from akunu.tokenizers.pretokenizers import FAMILIES
 from lines import each_line
 
 TRAINED = [

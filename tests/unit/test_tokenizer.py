@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizer_support import byte_level, sentencepiece
 
-from akunu import _core, _text_models
-from akunu._pretokenizers import BY_NAME, byte_alphabet
-from akunu._text_models import cutter
-from akunu._vocabulary import Vocabulary
+from akunu import _core
 from akunu.errors import AkunuError, ArgumentError, ModelFormatError, UnsupportedModelError
-from akunu.tokenizer import Tokenizer
+from akunu.tokenizers import text_models
+from akunu.tokenizers.pretokenizers import BY_NAME, byte_alphabet
+from akunu.tokenizers.text_models import cutter
+from akunu.tokenizers.tokenizer import Tokenizer
+from akunu.tokenizers.vocabulary import Vocabulary
 from lines import each_line
 
 HELLO = ("he", "ll", "hell", "hello", "Ġhello")
@@ -490,11 +491,11 @@ def test_splits_of_a_piece_are_merges_in_the_order_of_scores(
 def test_what_merges_text_is_built_for_the_first_text(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[Vocabulary] = []
 
-    def build(vocabulary: Vocabulary, **_options: bool) -> _text_models.Encode:
+    def build(vocabulary: Vocabulary, **_options: bool) -> text_models.Encode:
         built.append(vocabulary)
         return lambda text, _opens: [len(text)]
 
-    monkeypatch.setattr(_text_models, "build", build)
+    monkeypatch.setattr(text_models, "build", build)
     tokenizer = Tokenizer.from_metadata(byte_level("ab", merges=("a b",)))
     assert tokenizer.decode([tokenizer.token_id("ab") or 0]) == "ab"
     assert tokenizer.stop_ids == frozenset()

@@ -8,8 +8,8 @@ from typing import Any
 
 from tokenizer_support import byte_level, sentencepiece
 
-from akunu.chat import ChatTemplate, encode_chat
-from akunu.tokenizer import Tokenizer
+from akunu.templates.chat_template import ChatTemplate, encode_chat
+from akunu.tokenizers.tokenizer import Tokenizer
 from lines import each_line
 
 VOCABULARIES: dict[str, dict[str, Any]] = {

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from tokenizer_support import byte_alphabet, byte_level, sentencepiece
 
-from akunu.chat import CHATML, ChatTemplate, encode_chat
 from akunu.errors import ModelFormatError, UnsupportedModelError
-from akunu.tokenizer import Tokenizer
+from akunu.templates.chat_template import CHATML, ChatTemplate, encode_chat
+from akunu.tokenizers.tokenizer import Tokenizer
 from lines import each_line
 
 KEY = "tokenizer.ggml."

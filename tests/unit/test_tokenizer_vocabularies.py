@@ -20,7 +20,7 @@ from tokenizer_support import (
 )
 
 from akunu.errors import ModelFormatError
-from akunu.tokenizer import Tokenizer
+from akunu.tokenizers.tokenizer import Tokenizer
 from lines import each_line
 
 # Those that give every text back; WordPiece keeps neither case nor spacing.

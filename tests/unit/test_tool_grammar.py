@@ -14,7 +14,7 @@ from tool_support import WAYS, Call, examples, read, text_and_calls, written
 
 from akunu.errors import ArgumentError
 from akunu.grammar import FreeText, Grammar, from_choice, from_regex, from_rules, from_schema
-from akunu.thinking import markers_of
+from akunu.thinking.markers import markers_of
 from akunu.tools.grammar import optional_calls, required_calls
 from akunu.tools.notation import Notation
 from lines import each_line

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from pydantic_core import from_json
 from tool_support import WAYS, examples, read, text_and_calls, written
 
-from akunu.deltas import (
+from akunu.errors import AkunuError
+from akunu.text.deltas import (
     TextDelta,
     ToolCallArguments,
     ToolCallDropped,
     ToolCallEnd,
     ToolCallStart,
 )
-from akunu.errors import AkunuError
-from akunu.tools._values import json_types, value_as_json
 from akunu.tools.calls import calls_of
 from akunu.tools.families import FAMILIES
 from akunu.tools.notation import Notation
+from akunu.tools.values import json_types, value_as_json
 from lines import each_line
 
 HERMES = WAYS["hermes-1"]

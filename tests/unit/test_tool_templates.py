@@ -17,7 +17,7 @@ import pytest
 from template_support import TEMPLATES, template_source
 from tool_support import text_and_calls
 
-from akunu.chat import ChatTemplate
+from akunu.templates.chat_template import ChatTemplate
 from akunu.tools.calls import ToolCall
 from akunu.tools.recognise import read_reply, recognise, rendered_reply
 from lines import each_line

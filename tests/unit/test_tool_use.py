@@ -10,14 +10,14 @@ import pytest
 from template_support import template_source
 
 from akunu import Completion
-from akunu._reply_decoder import ReplyDecoder
-from akunu._reply_splitter import ReplySplitter
-from akunu.chat import CHATML, ChatTemplate
-from akunu.deltas import ToolCallArguments, ToolCallEnd, ToolCallStart
 from akunu.errors import ArgumentError, UnsupportedModelError
-from akunu.thinking import markers_of
+from akunu.templates.chat_template import CHATML, ChatTemplate
+from akunu.text.deltas import ToolCallArguments, ToolCallEnd, ToolCallStart
+from akunu.text.reply_decoder import ReplyDecoder
+from akunu.text.reply_splitter import ReplySplitter
+from akunu.thinking.markers import markers_of
 from akunu.tools import ToolCall
-from akunu.tools.use import ToolUse, tool_use
+from akunu.tools.tool_choice import ToolUse, tool_use
 from lines import each_line
 
 

@@ -14,10 +14,16 @@ import pytest
 from numpy.typing import NDArray
 
 from akunu import AkunuError, ArgumentError
-from akunu.speech import silero
-from akunu.speech.energy_detector import speech_probabilities
+from akunu.speech.activity import silero
+from akunu.speech.activity.energy_detector import speech_probabilities
+from akunu.speech.activity.voice_activity import (
+    Span,
+    SpeechParts,
+    VadOptions,
+    spans_of,
+    speech_spans,
+)
 from akunu.speech.transcription import Segment, Word
-from akunu.speech.voice_activity import Span, SpeechParts, VadOptions, spans_of, speech_spans
 from lines import each_line
 
 RATE = 16_000

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from _pytest.mark import ParameterSet
 
-from akunu._text_models import byte_alphabet
-from akunu.tokenizer import Tokenizer
+from akunu.tokenizers.text_models import byte_alphabet
+from akunu.tokenizers.tokenizer import Tokenizer
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DATA = REPOSITORY / "tests" / "data"

@@ -8,13 +8,13 @@ from typing import Any
 
 from hypothesis import settings
 
-from akunu._reply_splitter import ReplySplitter
-from akunu.deltas import Delta, TextDelta, joined
-from akunu.thinking import markers_of
-from akunu.tools._parser import NotationParser
+from akunu.text.deltas import Delta, TextDelta, joined
+from akunu.text.reply_splitter import ReplySplitter
+from akunu.thinking.markers import markers_of
 from akunu.tools.calls import calls_of
 from akunu.tools.families import FAMILIES
 from akunu.tools.notation import Field, Notation, Optional, elements
+from akunu.tools.parser import NotationParser
 
 Call = tuple[str, dict[str, Any]]
 

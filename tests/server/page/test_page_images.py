@@ -17,7 +17,7 @@ from test_page_for_everybody import findings
 
 import akunu
 from akunu import LoadOptions
-from akunu.images import open_image
+from akunu.images.reader import open_image
 from akunu.server import ServedModels
 
 FIRST, SECOND = drawn(1), drawn(2)
