@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from akunu import _core
 from akunu.common.checks import file_path, flag, priority_of
 from akunu.common.progress_line import told
+from akunu.common.side_by_side import is_batch
 from akunu.errors import MisuseError, UnsupportedModelError
 from akunu.model_facts import CachePages, DiskCache, MemoryReport, ModelConfig, Occupancy
 from akunu.options.sampling_defaults import sampling_defaults_of
@@ -32,9 +33,11 @@ from akunu.options.text_options import (
     lists_sampling_options,
     sampling_options,
 )
+from akunu.session import Session
 from akunu.storage.model_identity import digest_of, seen_files
+from akunu.storage.session_state import ChatSettings, load_session
 from akunu.text.async_calls import AsyncCalls
-from akunu.text.batches import generate_all, is_batch, refuse_for_several
+from akunu.text.batches import generate_all, refuse_for_several
 from akunu.text.completion import Completion
 from akunu.text.driving import driven
 from akunu.text.submit import adapter_shares, checked_n
@@ -451,7 +454,7 @@ class Model(AsyncCalls):
         ...     [each["role"] for each in session.messages]
         ['user', 'assistant']
         """
-        from akunu.session import ChatSettings, Session
+        from akunu.session import Session
 
         self._refuse_sessions_of_encoders()
         settings = ChatSettings(thinking, MappingProxyType(dict(template_variables or {})))
@@ -467,10 +470,9 @@ class Model(AsyncCalls):
         Raises SessionFileError for a file that is none, cut off, damaged, or of another model or
         `kv_type`, and ContextOverflowError for one with more tokens than the context holds.
         """
-        from akunu.storage.session_state import load_session
-
         self._refuse_sessions_of_encoders()
-        return load_session(self, file_path("path", path))
+        loaded = load_session(self, file_path("path", path))
+        return Session(self, loaded.settings, loaded.state, loaded.notes, loaded.restored_tokens)
 
     def _refuse_sessions_of_encoders(self) -> None:
         if self._open().embedding is not None:

@@ -15,8 +15,8 @@ from __future__ import annotations
 import copy
 import os
 import weakref
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import RLock
 from types import TracebackType
@@ -31,6 +31,7 @@ from akunu.options.text_options import (
     lists_sampling_options,
     sampling_options,
 )
+from akunu.storage.session_state import ChatSettings, State, save_session
 from akunu.templates.messages import has_images
 from akunu.text.text_stream import TextStream
 
@@ -45,22 +46,8 @@ if TYPE_CHECKING:
     from akunu.text.reply_decoder import ReplyDecoder
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """What a session holds. Immutable, so that a fork is another name for it."""
-
-    tokens: tuple[int, ...] = ()
-    messages: tuple[Mapping[str, Any], ...] | None = None
-    """Of a conversation, oldest first; None of a text."""
-    before: State | None = None
-    """Of a conversation: what it was before the latest append or reply."""
-
-    def history(self) -> Iterator[State]:
-        """Yield this state and those of the conversation before it, latest first."""
-        state: State | None = self
-        while state is not None:
-            yield state
-            state = state.before
+_NO_SETTINGS = ChatSettings()
+_EMPTY = State()
 
 
 def _nothing() -> None:
@@ -88,14 +75,6 @@ class _Pending:
         return self.decoder is None and stream.is_closed
 
 
-@dataclass(frozen=True, slots=True)
-class ChatSettings:
-    """How a conversation is rendered; the arguments of `Model.session`."""
-
-    thinking: bool | str | None = None
-    template_variables: Mapping[str, Any] = field(default_factory=dict)
-
-
 class Session:
     """A text, or a conversation, that is appended to and generated from; `Model.session` makes it.
 
@@ -111,8 +90,8 @@ class Session:
     def __init__(
         self,
         model: Model,
-        settings: ChatSettings = ChatSettings(),  # it is frozen
-        state: State = State(),  # it is frozen
+        settings: ChatSettings = _NO_SETTINGS,
+        state: State = _EMPTY,
         notes: tuple[str, ...] = (),
         restored_tokens: int = 0,
     ) -> None:
@@ -506,8 +485,6 @@ class Session:
         whose tokens alone do not say what they show; AkunuError for a full disk, and what
         `generate` raises.
         """
-        from akunu.storage.session_state import save_session
-
         with self._lock:
             save_session(self._model, self._settings, self._settled(), file_path("path", path))
 

@@ -11,9 +11,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-import akunu
-from akunu import _core
-from akunu.convert.atomic_file import written_whole
+from akunu import __version__, _core
+from akunu.common.atomic_file import written_whole
 from akunu.convert.gguf_writer import GgufLayout, TensorPlan, Value
 from akunu.convert.recipes import ModelShape, Recipe, chosen_format, fitting_format, is_quantised
 from akunu.convert.sources import Source, Tensor
@@ -168,7 +167,7 @@ class Quantization:
             *self.file.values(lambda key: key not in _REPLACED),
             Value.of("general.file_type", self.wishes.recipe.number),
             Value.of("general.quantization_version", _QUANTIZATION_VERSION),
-            Value.of("akunu.quantized_by", f"akunu {akunu.__version__}"),
+            Value.of("akunu.quantized_by", f"akunu {__version__}"),
         ]
 
     def _check_importance(self) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from akunu.common.side_by_side import SIDE_BY_SIDE
 from akunu.errors import QueueFullError
-from akunu.text.batches import SIDE_BY_SIDE
 
 if TYPE_CHECKING:
     from akunu import _core

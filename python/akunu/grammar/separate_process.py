@@ -22,22 +22,18 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, Any, Final
 
 from akunu.errors import ArgumentError, QueueFullError
+from akunu.grammar.costs import over_budget
+from akunu.grammar.errors import OverBudgetError
+from akunu.grammar.grammar import Grammar
 from akunu.grammar.limits import engine_numbers
-
-if TYPE_CHECKING:
-    from akunu.grammar import Grammar
 
 _MOST_KEPT: Final = 256
 _MOST_KEPT_BYTES: Final = 1 << 24  # of the sources of the grammars that are kept
 _START_SECONDS: Final = 60.0  # a new process imports llguidance
 _IDLE_SECONDS: Final = 60.0  # after which a process ends that nobody asks
-
-
-class OverBudgetError(ArgumentError):
-    """A grammar takes more time or memory to compile than it may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,8 +175,6 @@ class Workers:
         left = self.budget.seconds - attempt.seconds
         answer = self._answer(attempt, job, left)
         if isinstance(answer, _Exceeded):
-            from akunu.grammar.costs import over_budget
-
             raise over_budget(function, source, answer.what(self.budget))
         if isinstance(answer, BaseException):
             raise answer

@@ -22,6 +22,7 @@ from akunu.ray.replica import Replica
 from akunu.ray.settings import Asked, RaySettings
 from akunu.server.http.errors import RETRY_AFTER_SECONDS, ApiError
 from akunu.server.http.keys import Keys
+from akunu.server.run import prepare_log
 from akunu.server.settings import ServerSettings
 from akunu.text.submit import SIDE_BY_SIDE
 
@@ -127,8 +128,6 @@ class Front:
         self, replicas: Any, settings: ServerSettings, keys: Keys, wait_seconds: float
     ) -> None:
         """`replicas`: the handle of their deployment."""
-        from akunu.server.run import prepare_log
-
         prepare_log()
         self._app = _without_id(front(settings, keys, ByHandle(replicas, wait_seconds)))
 

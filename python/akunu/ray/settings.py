@@ -18,6 +18,7 @@ from akunu.common.checks import MAX_UINT32
 from akunu.common.typos import explains_typos_of_init
 from akunu.errors import ArgumentError
 from akunu.server.configuration import from_environment, from_file, value_of_text
+from akunu.server.models import named_sources
 from akunu.server.settings import (
     ServerSettings,
     _integer,
@@ -106,8 +107,6 @@ def asked(models: list[str], config: Path | None, given: Mapping[str, Any]) -> A
     `given`: by name; None is not given. Raises ArgumentError for what makes no sense, and for what
     has no effect on a cluster.
     """
-    from akunu.server.models import named_sources
-
     in_file, models_in_file = from_file(config)
     ray_in_file, _ = from_file(config, TABLE, RaySettings)
     server = {**in_file, **from_environment(), **_those_of(ServerSettings, given)}

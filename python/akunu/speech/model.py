@@ -26,7 +26,6 @@ from akunu import _core
 from akunu.common.checks import file_path
 from akunu.common.typos import explains_typos
 from akunu.errors import AkunuError, ArgumentError, UnsupportedModelError
-from akunu.loading import begin_load
 from akunu.model_facts import MemoryReport
 from akunu.options.text_options import LoadOptions
 from akunu.speech.activity.voice_activity import Span, SpeechParts, Vad, VadOptions, speech_spans
@@ -34,6 +33,7 @@ from akunu.speech.audio import AudioSource, load_audio
 from akunu.speech.files import open_whisper_files
 from akunu.speech.mel import HOP, SAMPLE_RATE
 from akunu.speech.segment_stream import SegmentStream
+from akunu.speech.segments import Segment
 from akunu.speech.transcribe_options import (
     USUAL_TEMPERATURES,
     Task,
@@ -46,9 +46,10 @@ from akunu.speech.transcriber import (
     stretches,
     transcribe_windows,
 )
-from akunu.speech.transcription import Segment, Transcription
+from akunu.speech.transcription import Transcription
 from akunu.speech.vocabulary.tokenizer import WhisperTokenizer
 from akunu.speech.window_decoder import Running, WindowDecoder
+from akunu.storage.native_load import begin_load
 
 _BATCH_SILENCE_MS = 160.0
 """The shortest pause between stretches, where vad_options say nothing; as in faster-whisper."""

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from akunu import _core
 from akunu.speech.activity.voice_activity import Span
 from akunu.speech.mel import HOP, SAMPLE_RATE, log_mel
+from akunu.speech.segments import Segment
 from akunu.speech.transcribe_options import TranscribeOptions
-from akunu.speech.transcription import Segment
 from akunu.speech.vocabulary.tokenizer import SECONDS_PER_TIMESTAMP, WhisperTokenizer
 from akunu.speech.window_decoder import WindowDecoder, WindowText
 

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from akunu.common.error_context import naming
+from akunu.common.side_by_side import SIDE_BY_SIDE
 from akunu.errors import QueueFullError
 from akunu.text.async_text_stream import AsyncTextStream
-from akunu.text.batches import SIDE_BY_SIDE, Given, naming
+from akunu.text.batches import Given
 
 if TYPE_CHECKING:
     from akunu import _core

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, cast, ov
 
 from akunu.common.checks import flag, priority_of
 from akunu.common.progress_line import told
+from akunu.common.side_by_side import is_batch
 from akunu.options.text_options import (
     ChatArguments,
     SamplingOptions,
@@ -20,7 +21,7 @@ from akunu.options.text_options import (
     lists_sampling_options,
     sampling_options,
 )
-from akunu.text.batches import is_batch, refuse_for_several
+from akunu.text.batches import refuse_for_several
 from akunu.text.call_steps import CallSteps
 from akunu.text.submit import adapter_shares, answers, checked_n, prepared_answers
 
@@ -500,7 +501,7 @@ class AsyncCalls(CallSteps):
     def _compiled(self, options: TextOptions) -> TextOptions:
         """Make what takes long: the form of the text, and the table of DRY's breakers."""
         if options.dry_multiplier > 0 and options.dry_sequence_breakers:
-            from akunu.tokenizers.dry_breakers import breaker_words
+            from akunu.options.dry_breakers import breaker_words
 
             breaker_words(self._tokenizer, options.dry_sequence_breakers)
         return options.compiled()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import select
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
-from akunu.errors import AkunuError, ArgumentError, ContextOverflowError, QueueFullError
+from akunu.common.error_context import naming
+from akunu.common.side_by_side import SIDE_BY_SIDE
+from akunu.errors import ArgumentError, ContextOverflowError, QueueFullError
 
 if TYPE_CHECKING:
     from akunu.grammar import FreeText, Grammar
@@ -24,18 +25,8 @@ if TYPE_CHECKING:
 
 Given = TypeVar("Given")
 
-# The engine runs 64 side by side; a few more wait, so that none of these places is empty.
-SIDE_BY_SIDE = 80
 # How often Python's main thread wakes to run signal handlers (Ctrl-C): src/python/wait_until.h.
 _SIGNAL_INTERVAL_MS = 50
-
-
-def is_batch(given: object) -> bool:
-    """Whether these are several prompts or conversations: a sequence of sequences or texts."""
-    if isinstance(given, (str, bytes, bytearray, memoryview)) or not isinstance(given, Sequence):
-        return False
-    first = given[0] if len(given) else None
-    return isinstance(first, (str, Sequence, np.ndarray)) and not isinstance(first, Mapping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +79,6 @@ def prepared_all(
                 )
         found.append(prepared)
     return found
-
-
-@contextmanager
-def naming(name: str) -> Iterator[None]:
-    """Put a name in front of the message of an error of ours."""
-    try:
-        yield
-    except AkunuError as error:
-        raise type(error)(f"{name}: {error}") from None
 
 
 def generate_all(

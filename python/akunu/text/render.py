@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from akunu.common.checks import integer
+from akunu.common.side_by_side import is_batch
 from akunu.errors import ArgumentError, ContextOverflowError, UnsupportedModelError
 from akunu.grammar import FreeText, Grammar
 from akunu.options.text_options import ToolsArgument
 from akunu.templates.chat_template import ChatTemplate, chat_pieces, template_ids, with_bos
 from akunu.templates.messages import checked, has_images
-from akunu.text.batches import is_batch
 from akunu.text.context_overflow import refuse_too_long
 from akunu.text.reply_splitter import ReplySplitter
 from akunu.thinking.markers import ThinkingMarkers, markers_of

@@ -149,7 +149,7 @@ def _start(
         biases.update(dict.fromkeys(tokenizer.stop_ids, -math.inf))
     breakers = []
     if options.dry_multiplier > 0 and options.dry_sequence_breakers:
-        from akunu.tokenizers.dry_breakers import breaker_words
+        from akunu.options.dry_breakers import breaker_words
 
         breakers = breaker_words(tokenizer, options.dry_sequence_breakers)
     _check_room(biases, breakers, options)

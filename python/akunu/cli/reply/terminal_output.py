@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any
 
 from akunu.cli.reply.markdown_lines import ASCII, Symbols
-from akunu.cli.reply.output import ReplyOptions
+from akunu.cli.reply.output import PlainOutput, ReplyOptions, ReplyOutput
 from akunu.cli.reply.renderer import Look, ReplyRenderer
 from akunu.cli.reply.thinking_view import FoldedThoughts, MarkedThoughts, ShownThoughts, Thoughts
 from akunu.cli.terminal import console
@@ -100,3 +100,10 @@ def _showable(text: str) -> str:
     """Return a text with what the terminal's encoding lacks escaped."""
     encoding = sys.stdout.encoding or "ascii"
     return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def open_output(options: ReplyOptions) -> ReplyOutput:
+    """Return what writes a reply to stdout."""
+    if not console.is_terminal(sys.stdout):
+        return PlainOutput(show_thinking=options.show_thinking)
+    return TerminalOutput(options)

@@ -8,6 +8,7 @@ from typing import TypeVar
 from akunu.grammar.ecma.parsing import PatternError
 from akunu.grammar.ecma.translation import translated, translated_as_one
 from akunu.grammar.schema.reading import Place
+from akunu.grammar.schema.writer_parts import Inexpressible
 
 Result = TypeVar("Result")
 
@@ -28,8 +29,6 @@ def _said(
     try:
         return translate(pattern)
     except PatternError as error:
-        from akunu.grammar.schema.writing import Inexpressible
-
         shown = pattern if len(pattern) <= 200 else pattern[:197] + "..."
         what = f"{error.what} at character {error.position + 1} of {shown!r}"
         if error.is_syntax:

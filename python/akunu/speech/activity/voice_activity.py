@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from akunu.common.checks import number
 from akunu.errors import ArgumentError
+from akunu.speech.activity.energy_detector import speech_probabilities
+from akunu.speech.activity.silero import SileroDetector
 from akunu.speech.mel import SAMPLE_RATE, mono_samples
-from akunu.speech.transcription import Segment, Word
+from akunu.speech.segments import Segment, Word
 
 Vad: TypeAlias = "bool | Literal['energy', 'silero']"
 
@@ -83,12 +85,8 @@ def speech_spans(
         return [Span(0, len(wave))] if len(wave) else []
     options = options or VadOptions()
     if vad is True or vad == "energy":
-        from akunu.speech.activity.energy_detector import speech_probabilities
-
         return spans_of(speech_probabilities(wave), len(wave), options)
     if vad == "silero":
-        from akunu.speech.activity.silero import SileroDetector
-
         return spans_of(SileroDetector(vad_model).probabilities(wave), len(wave), options)
     raise ArgumentError(f'vad must be True, False, "energy" or "silero", not {vad!r}')
 
