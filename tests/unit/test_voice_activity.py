@@ -23,7 +23,7 @@ from akunu.speech.activity.voice_activity import (
     spans_of,
     speech_spans,
 )
-from akunu.speech.transcription import Segment, Word
+from akunu.speech.segments import Segment, Word
 from lines import each_line
 
 RATE = 16_000
