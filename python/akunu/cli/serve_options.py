@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, TypeVar
 import typer
 
 from akunu.server.configuration import value_of_text
-from akunu.server.settings import Declared, ServerSettings, declared_settings
+from akunu.server.settings import DeclaredSetting, ServerSettings, declared_settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -46,7 +46,7 @@ def takes_settings(*kinds: type) -> Callable[[Command], Command]:
     return decorated
 
 
-def _option(name: str, declared: Declared) -> Any:
+def _option(name: str, declared: DeclaredSetting) -> Any:
     flags = ["--" + name.replace("_", "-")]
     if name in _SHORT:
         flags.append(_SHORT[name])

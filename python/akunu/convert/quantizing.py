@@ -15,7 +15,7 @@ from akunu import __version__, _core
 from akunu.common.atomic_file import written_whole
 from akunu.convert.gguf_writer import GgufLayout, TensorPlan, Value
 from akunu.convert.recipes import ModelShape, Recipe, chosen_format, fitting_format, is_quantised
-from akunu.convert.sources import Source, Tensor
+from akunu.convert.sources import ModelSource, Tensor
 from akunu.errors import ArgumentError
 
 Importance = NDArray[np.float32]
@@ -87,7 +87,7 @@ class Quantization:
 
     def __init__(
         self,
-        file: Source,
+        file: ModelSource,
         wishes: Wishes,
         importance: Mapping[str, Importance] | None = None,
         values: Sequence[Value] = (),
@@ -185,7 +185,7 @@ class Quantization:
                 )
 
 
-def _step(tensor: Tensor, file: Source, shape: ModelShape, wishes: Wishes) -> Step:
+def _step(tensor: Tensor, file: ModelSource, shape: ModelShape, wishes: Wishes) -> Step:
     plan = TensorPlan(tensor.name, tensor.shape, tensor.type_name)
     wished = wishes.tensor_types.get(tensor.name)
     if wished is not None:
@@ -218,7 +218,7 @@ def _step(tensor: Tensor, file: Source, shape: ModelShape, wishes: Wishes) -> St
     return Step(tensor, TensorPlan(tensor.name, tensor.shape, target), wished)
 
 
-def check_source(tensor: Tensor, file: Source, target: str, *, allow_requantize: bool) -> None:
+def check_source(tensor: Tensor, file: ModelSource, target: str, *, allow_requantize: bool) -> None:
     """Refuse a tensor that cannot be read, or is quantised already and shall not be again."""
     if not _core.can_quantize(tensor.type_name):
         raise ArgumentError(f"{tensor.name} is {tensor.type_name}, which cannot be read here")

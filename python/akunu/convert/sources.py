@@ -33,7 +33,7 @@ class Tensor(Protocol):
         """Its bytes; made or read when asked for."""
 
 
-class Source(Protocol):
+class ModelSource(Protocol):
     """A model that another file is made from."""
 
     @property

@@ -37,7 +37,7 @@ _IDLE_SECONDS: Final = 60.0  # after which a process ends that nobody asks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class CompileBudget:
     """What compiling all grammars of one request may take."""
 
     seconds: float = 5.0
@@ -151,10 +151,10 @@ def function_of(name: str) -> Callable[..., Grammar]:
 class Workers:
     """A few processes that compile, begun when they are needed; the grammars they made are kept."""
 
-    def __init__(self, budget: Budget | None = None, *, most: int = 2) -> None:
+    def __init__(self, budget: CompileBudget | None = None, *, most: int = 2) -> None:
         """`most`: how many compile at once. A request that finds them busy waits for at most the
         seconds of the budget."""
-        self.budget = budget or Budget()
+        self.budget = budget or CompileBudget()
         self._places = threading.BoundedSemaphore(most)
         self._lock = threading.Lock()
         self._idle: list[_Process] = []
@@ -253,7 +253,7 @@ class _Exceeded:
 
     reason: str
 
-    def what(self, budget: Budget) -> str:
+    def what(self, budget: CompileBudget) -> str:
         """Say what was too much."""
         if self.reason == "time":
             return f"more than {budget.seconds:g} s"
@@ -265,7 +265,7 @@ class _Exceeded:
 class _Process:
     """One process of `worker.py`: a job in, an answer out, each with its length before it."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: CompileBudget) -> None:
         program = (
             f"import sys; sys.path[:] = {sys.path!r}; "
             f"from akunu.grammar.worker import work; "

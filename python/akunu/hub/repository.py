@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from akunu.errors import ArgumentError, DownloadError, ModelFormatError, OutOfMemoryError
 from akunu.hub import transfer
-from akunu.hub.choice import Candidate, Choice, File, candidates, choose
+from akunu.hub.choice import Candidate, File, ModelChoice, candidates, choose
 from akunu.hub.load_check import LoadCheck, outline_of
 from akunu.hub.names import RepoName
 from akunu.hub.watch import Watch
@@ -42,7 +42,7 @@ class Remote:
 
     name: RepoName
     commit: str
-    choice: Choice
+    choice: ModelChoice
 
     @property
     def shown(self) -> str:

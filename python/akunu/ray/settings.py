@@ -92,7 +92,7 @@ class RaySettings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class ClusterOptions:
     """All that an application is made of."""
 
     server: ServerSettings
@@ -101,7 +101,7 @@ class Asked:
     """What `akunu.load` takes, by the names of models."""
 
 
-def asked(models: list[str], config: Path | None, given: Mapping[str, Any]) -> Asked:
+def asked(models: list[str], config: Path | None, given: Mapping[str, Any]) -> ClusterOptions:
     """Return settings of a command line, the environment and a file, in this order.
 
     `given`: by name; None is not given. Raises ArgumentError for what makes no sense, and for what
@@ -118,14 +118,14 @@ def asked(models: list[str], config: Path | None, given: Mapping[str, Any]) -> A
         **from_environment(None, TABLE, RaySettings),
         **_those_of(RaySettings, given),
     }
-    return Asked(
+    return ClusterOptions(
         server=ServerSettings(**server),
         ray=RaySettings(**ray),
         sources=named_sources(models or models_in_file or ["ember"]),
     )
 
 
-def asked_of_serve(arguments: Mapping[str, Any]) -> Asked:
+def asked_of_serve(arguments: Mapping[str, Any]) -> ClusterOptions:
     """Return settings of Ray Serve's arguments, where values may be texts.
 
     Raises ArgumentError for what makes no sense, and for what says how to listen.

@@ -34,7 +34,7 @@ _USUAL_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Declared:
+class DeclaredSetting:
     """What there is to say of a setting besides its name, type and default."""
 
     check: Callable[[str, Any], Any]
@@ -53,7 +53,7 @@ def _setting(
     metavar: str,
     **more: bool,
 ) -> Any:
-    declared = Declared(check=check, help=help, metavar=metavar, **more)
+    declared = DeclaredSetting(check=check, help=help, metavar=metavar, **more)
     return field(default=default, metadata={"declared": declared}, repr=not declared.is_secret)
 
 
@@ -352,7 +352,7 @@ class ServerSettings:
 
 
 @cache
-def declared_settings(kind: type = ServerSettings) -> Mapping[str, Declared]:
+def declared_settings(kind: type = ServerSettings) -> Mapping[str, DeclaredSetting]:
     """Return what is declared of each setting, by its name. `kind`: the class of settings."""
     return {each.name: each.metadata["declared"] for each in fields(kind)}
 

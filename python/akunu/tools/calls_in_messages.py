@@ -11,7 +11,7 @@ from typing import Any
 
 from akunu.errors import ArgumentError
 from akunu.tools.calls import calls_of
-from akunu.tools.notation import Field, Literal, Notation, elements
+from akunu.tools.notation import Literal, Notation, NotationField, elements
 from akunu.tools.recognise import read_reply
 from akunu.tools.template import ToolTemplate
 
@@ -78,7 +78,7 @@ def _filled(way: Notation, pattern: str, name: str, arguments: Mapping[str, Any]
     for part in elements(pattern):
         if isinstance(part, Literal):
             text += part.text
-        elif isinstance(part, Field):
+        elif isinstance(part, NotationField):
             if part.name == "name":
                 text += name
             elif part.name == "arguments":

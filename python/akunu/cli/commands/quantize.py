@@ -18,7 +18,7 @@ from akunu.convert.model_source import files_read, open_source
 from akunu.convert.quantizing import Quantization, Wishes
 from akunu.convert.recipes import RECIPES, format_named, recipe_named
 from akunu.convert.sizing import wishes_for_size
-from akunu.convert.sources import Source
+from akunu.convert.sources import ModelSource
 from akunu.errors import ArgumentError
 
 
@@ -69,7 +69,7 @@ class QuantizeCommand:
         return 0
 
     def _mixed(
-        self, file: Source, wishes: Wishes, matrix: ImportanceMatrix | None, threads: int
+        self, file: ModelSource, wishes: Wishes, matrix: ImportanceMatrix | None, threads: int
     ) -> Wishes:
         at = (0, 1)
 

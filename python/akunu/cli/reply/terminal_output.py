@@ -10,7 +10,7 @@ from typing import Any
 
 from akunu.cli.reply.markdown_lines import ASCII, Symbols
 from akunu.cli.reply.output import PlainOutput, ReplyOptions, ReplyOutput
-from akunu.cli.reply.renderer import Look, ReplyRenderer
+from akunu.cli.reply.renderer import ReplyLook, ReplyRenderer
 from akunu.cli.reply.thinking_view import FoldedThoughts, MarkedThoughts, ShownThoughts, Thoughts
 from akunu.cli.terminal import console
 from akunu.cli.terminal.last_rows import Painter
@@ -26,7 +26,7 @@ class TerminalOutput:
         shown = "".join((unicode.bullet, unicode.quote, unicode.rule, unicode.columns, "┼"))
         symbols = unicode if console.can_show(shown, sys.stdout) else ASCII
         # Without escape codes nothing on the screen can change, and bold looks like the rest.
-        look = Look(markdown=options.markdown and styles, styles=styles, symbols=symbols)
+        look = ReplyLook(markdown=options.markdown and styles, styles=styles, symbols=symbols)
         self._painter = Painter(console.put, console.terminal_size(sys.stdout)[0], styles=styles)
         self._answer = ReplyRenderer(self._painter, look, _size)
         self._was_stopped = False

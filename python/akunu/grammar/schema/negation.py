@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from akunu.grammar.schema.excluded_texts import every_text_but, words_of
-from akunu.grammar.schema.reading import TYPES, Node, Place, Schema, read, referred
+from akunu.grammar.schema.reading import TYPES, Node, Schema, SchemaPlace, read, referred
 from akunu.grammar.schema.writer_parts import (
     Inexpressible,
     SchemaWriter,
@@ -18,7 +18,7 @@ from akunu.grammar.schema.writer_parts import (
 )
 
 
-def negation(writer: SchemaWriter, place: Place) -> Schema:
+def negation(writer: SchemaWriter, place: SchemaPlace) -> Schema:
     """What does not fit that place's schema; Inexpressible where no grammar says so."""
     node = read(place)
     if isinstance(node, bool):
@@ -28,7 +28,7 @@ def negation(writer: SchemaWriter, place: Place) -> Schema:
     return any_of(*(schema for keyword in node for schema in _negated(writer, node, keyword)))
 
 
-def negation_within(writer: SchemaWriter, place: Place, types: list[str]) -> Schema:
+def negation_within(writer: SchemaWriter, place: SchemaPlace, types: list[str]) -> Schema:
     """The same for values of these types alone: a type that they all have needs no opposite."""
     node = read(place)
     while not isinstance(node, bool) and "$ref" in node and len(node) == 1:
@@ -124,7 +124,7 @@ _TURNED: dict[str, tuple[str, Any]] = {
 }
 
 
-def _other_types(place: Place, types: list[str]) -> Schema:
+def _other_types(place: SchemaPlace, types: list[str]) -> Schema:
     if "integer" in types:
         raise Inexpressible(place, "no grammar for numbers that are no integers", "type")
     rest = [name for name in TYPES if name not in types]
@@ -238,7 +238,7 @@ def _additional(node: Node) -> Iterator[Schema]:
             }
 
 
-def _names(place: Place) -> Iterator[Schema]:
+def _names(place: SchemaPlace) -> Iterator[Schema]:
     """An object with a name that the inner schema refuses, where those names are few."""
     node = read(place)
     if node is True:

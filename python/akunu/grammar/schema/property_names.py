@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from akunu.grammar.schema.patterns import checked_pattern
-from akunu.grammar.schema.reading import Node, Place, read
+from akunu.grammar.schema.reading import Node, SchemaPlace, read
 from akunu.grammar.schema.writer_parts import Inexpressible
 
 
 def restrict_names(node: Node, simple: dict[str, Any]) -> None:
     """Changes `simple`, the other assertions about the object, so that they restrict its names."""
-    place: Place = node["propertyNames"]
+    place: SchemaPlace = node["propertyNames"]
     names = read(place)
     if names is True:
         return
@@ -55,7 +55,7 @@ def restrict_names(node: Node, simple: dict[str, Any]) -> None:
         simple["patternProperties"] = patterns
 
 
-def _never(place: Place, properties: dict[str, Any], patterns: dict[str, Any]) -> None:
+def _never(place: SchemaPlace, properties: dict[str, Any], patterns: dict[str, Any]) -> None:
     names = read(place)
     if isinstance(names, bool) or len(names) != 1:
         raise Inexpressible(place, "no grammar for names that are restricted so")
@@ -70,7 +70,7 @@ def _never(place: Place, properties: dict[str, Any], patterns: dict[str, Any]) -
         raise Inexpressible(place, "no grammar for names that are restricted so", keyword)
 
 
-def _valid(place: Place, name: str) -> bool:
+def _valid(place: SchemaPlace, name: str) -> bool:
     from jsonschema.validators import Draft202012Validator
 
     return bool(Draft202012Validator(place.schema).is_valid(name))

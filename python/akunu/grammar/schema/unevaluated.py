@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from akunu.grammar.schema.patterns import checked_pattern
-from akunu.grammar.schema.reading import Node, Place, Schema, read, referred
+from akunu.grammar.schema.reading import Node, Schema, SchemaPlace, read, referred
 from akunu.grammar.schema.writer_parts import Inexpressible
 
 _CONDITIONAL = frozenset(
@@ -13,7 +13,7 @@ _CONDITIONAL = frozenset(
 )
 
 
-def write_unevaluated(schema_of: Callable[[Place], Schema], node: Node) -> Iterator[Schema]:
+def write_unevaluated(schema_of: Callable[[SchemaPlace], Schema], node: Node) -> Iterator[Schema]:
     """The assertions of both keywords of a node; Inexpressible where it depends on the text.
 
     `schema_of`: what writes a place.

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from akunu.grammar.errors import SchemaError
-from akunu.grammar.schema.reading import Node, Place, Schema
+from akunu.grammar.schema.reading import Node, Schema, SchemaPlace
 
 
 class Inexpressible(Exception):  # noqa: N818, no error of its own: weakened or made one
     """There is no grammar for an assertion."""
 
-    def __init__(self, place: Place, reason: str, *keys: str) -> None:
+    def __init__(self, place: SchemaPlace, reason: str, *keys: str) -> None:
         """Say where and why."""
         self.error = place.refuse(reason, *keys)
         super().__init__(str(self.error))
@@ -22,8 +22,8 @@ class Inexpressible(Exception):  # noqa: N818, no error of its own: weakened or 
 class OneOf:
     """A `oneOf` written as `anyOf`, whose alternatives may still have to exclude each other."""
 
-    place: Place
-    options: list[Place]
+    place: SchemaPlace
+    options: list[SchemaPlace]
     written: list[Schema]
     """What stands in the result: changed in place."""
     beside: Schema
@@ -38,10 +38,10 @@ class SchemaWriter(Protocol):
     dropped: set[str]
     unproven: list[SchemaError]
 
-    def schema(self, place: Place) -> Schema:
+    def schema(self, place: SchemaPlace) -> Schema:
         """What is written for that place."""
 
-    def reference(self, place: Place, *, negated: bool = False) -> Schema:
+    def reference(self, place: SchemaPlace, *, negated: bool = False) -> Schema:
         """A reference to the definition of that place, which is written once."""
 
     def leave_out(self, error: SchemaError) -> None:

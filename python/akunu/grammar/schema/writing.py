@@ -20,7 +20,7 @@ from akunu.grammar.schema.negation import negation
 from akunu.grammar.schema.one_of import exclude_each_other
 from akunu.grammar.schema.patterns import checked_pattern, patterns_of
 from akunu.grammar.schema.property_names import restrict_names
-from akunu.grammar.schema.reading import TYPES, Node, Place, Schema, read, referred
+from akunu.grammar.schema.reading import TYPES, Node, Schema, SchemaPlace, read, referred
 from akunu.grammar.schema.unevaluated import write_unevaluated
 from akunu.grammar.schema.writer_parts import (
     Inexpressible,
@@ -45,7 +45,7 @@ class Writer:
         self.weaken = weaken
         self.weakened: list[Weakened] = []
         self.definitions: dict[str, Schema] = {}
-        self.written: list[tuple[Place, Schema]] = []
+        self.written: list[tuple[SchemaPlace, Schema]] = []
         """Every place and what was written for it, for finding what llguidance refuses."""
         self.dropped: set[str] = set()
         """Pointers that llguidance refused and the caller allows to be left out."""
@@ -55,7 +55,7 @@ class Writer:
         self._names: dict[tuple[int, int, bool], str] = {}
         self._one_ofs: list[OneOf] = []
 
-    def write(self, place: Place) -> Schema:
+    def write(self, place: SchemaPlace) -> Schema:
         """The whole schema, its definitions included."""
         schema = self.schema(place)
         while self._one_ofs:
@@ -70,7 +70,7 @@ class Writer:
             return schema
         return {"$defs": self.definitions, **schema}
 
-    def schema(self, place: Place) -> Schema:
+    def schema(self, place: SchemaPlace) -> Schema:
         """What is written for that place."""
         if place.pointer in self.dropped:
             return True
@@ -81,7 +81,7 @@ class Writer:
         self.written.append((place, schema))
         return schema
 
-    def reference(self, place: Place, *, negated: bool = False) -> Schema:
+    def reference(self, place: SchemaPlace, *, negated: bool = False) -> Schema:
         """A reference to the definition of that place, which is written once."""
         key = (id(place.schema), place.draft, negated)
         if isinstance(place.schema, bool):
@@ -119,7 +119,7 @@ class Writer:
 
     def _perhaps(
         self,
-        place: Place,
+        place: SchemaPlace,
         keyword: str,
         added: list[Schema],
         write: Callable[..., Any],
