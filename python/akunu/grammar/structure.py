@@ -13,7 +13,7 @@ from akunu.errors import ArgumentError
 
 if TYPE_CHECKING:
     from akunu.grammar import Grammar
-    from akunu.text.batches import Prepared
+    from akunu.text.render import Rendered
 
 
 class StructureArguments(TypedDict, total=False):
@@ -113,16 +113,16 @@ def form_argument(arguments: Mapping[str, Any]) -> FormArgument | None:
     return FormArgument(name, value, weaken)
 
 
-def ruled(structure: Structure | None, prepared: Prepared) -> Grammar | None:
+def ruled(structure: Structure | None, rendered: Rendered) -> Grammar | None:
     """Return what rules a text of this form.
 
-    It begins behind the free text of what was prepared, or behind the thoughts.
+    It begins behind the free text of the reply's grammar, or behind the thoughts.
     """
-    if structure is None or prepared.holds_form:
-        return prepared.grammar
+    if structure is None or rendered.holds_form:
+        return rendered.grammar
     if structure.grammar.after is not None:
         return structure.grammar
-    after = prepared.thoughts if prepared.grammar is None else prepared.grammar.after
+    after = rendered.thoughts if rendered.grammar is None else rendered.grammar.after
     return dataclasses.replace(structure.grammar, after=after)
 
 
