@@ -177,13 +177,6 @@ def no_embedding(architecture: str, *, ranks: bool = False) -> UnsupportedModelE
     )
 
 
-def no_chat(architecture: str) -> UnsupportedModelError:
-    """Return the error of an encoder that shall answer."""
-    return UnsupportedModelError(
-        f"{architecture} is an encoder: it embeds texts (Model.embed, akunu embed) and writes none"
-    )
-
-
 def fitting_ids(
     tokenizer: Tokenizer,
     text: str | Sequence[SupportsIndex],

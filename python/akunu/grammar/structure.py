@@ -112,7 +112,7 @@ def form_argument(arguments: Mapping[str, Any]) -> FormArgument | None:
 
 
 class Ruled(Protocol):
-    """What was prepared for a text: what rules it already, and what it begins behind."""
+    """A text as it was rendered: what rules it already, and what it begins behind."""
 
     @property
     def grammar(self) -> Grammar | None:
@@ -127,16 +127,16 @@ class Ruled(Protocol):
         """Whether `grammar` holds the text to the form as well."""
 
 
-def ruled(structure: Structure | None, prepared: Ruled) -> Grammar | None:
+def ruled(structure: Structure | None, rendered: Ruled) -> Grammar | None:
     """Return what rules a text of this form.
 
-    It begins behind the free text of what was prepared, or behind the thoughts.
+    It begins behind the free text of the reply's grammar, or behind the thoughts.
     """
-    if structure is None or prepared.holds_form:
-        return prepared.grammar
+    if structure is None or rendered.holds_form:
+        return rendered.grammar
     if structure.grammar.after is not None:
         return structure.grammar
-    after = prepared.thoughts if prepared.grammar is None else prepared.grammar.after
+    after = rendered.thoughts if rendered.grammar is None else rendered.grammar.after
     return dataclasses.replace(structure.grammar, after=after)
 
 

@@ -24,7 +24,7 @@ from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
 from akunu.templates import engine as engine
 from akunu.templates.message_forms import TemplateHabits
 from akunu.templates.messages import Message, checked, plain
-from akunu.thinking.markers import markers_of
+from akunu.thinking.markers import ThinkingMarkers, markers_of
 from akunu.thinking.switch import ThinkingSwitch
 from akunu.tokenizers.token_matcher import TokenMatcher
 from akunu.tokenizers.tokenizer import Tokenizer
@@ -152,6 +152,11 @@ class ChatTemplate:
         return ThinkingSwitch(
             self.source, lambda messages, variables: self._tried(messages, None, variables)
         )
+
+    @cached_property
+    def thinking_markers(self) -> ThinkingMarkers:
+        """What stands around thoughts."""
+        return markers_of(self.source)
 
     @cached_property
     def thinking_ends(self) -> tuple[str, str]:

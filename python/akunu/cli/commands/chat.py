@@ -29,12 +29,12 @@ from akunu.cli.terminal.quiet_terminal import QuietTerminal
 from akunu.cli.text_form import Form, say_mistakes, say_weakened
 from akunu.cli.text_input import as_unicode, has_unread_input, standard_input, with_standard_input
 from akunu.cli.wording import shortened
-from akunu.embedding.embed import no_chat
 from akunu.errors import ArgumentError
 from akunu.grammar.structure import Structure
 from akunu.hub.names import UnknownNameError
 from akunu.images.reader import read_image
 from akunu.model import Model
+from akunu.model_facts import no_chat
 from akunu.options.text_options import LoadOptions
 from akunu.text.conversation import Conversation
 

@@ -23,9 +23,9 @@ from akunu.cli.terminal.interrupts import EXIT_INTERRUPTED
 from akunu.cli.terminal.line_editor import Complete
 from akunu.cli.text_form import Form, say_mistakes
 from akunu.cli.wording import counted, reason, shortened
-from akunu.embedding.embed import no_chat
 from akunu.errors import AkunuError, ArgumentError, ContextOverflowError
 from akunu.model import Model
+from akunu.model_facts import no_chat
 from akunu.options.text_options import LoadOptions, SamplingOptions
 from akunu.text.conversation import Conversation, Turn
 
