@@ -11,13 +11,13 @@ from akunu.cli import options
 from akunu.options.text_options import LoadOptions
 
 if TYPE_CHECKING:
-    from akunu.cli.text_form import Form
+    from akunu.cli.output_constraint import OutputConstraint
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 Loading = Callable[[], LoadOptions]
 """Checks and returns how a model is loaded; raises UsageError."""
-GivenForm = Callable[[], "Form | None"]
+GivenForm = Callable[[], "OutputConstraint | None"]
 """Reads and returns the form of the text; raises UsageError."""
 
 _LOADING_ENCODER: Final[Mapping[str, tuple[Any, Any]]] = {  # type and default
@@ -77,10 +77,10 @@ def takes_form(command: Command) -> Command:
     return _with_options(command, "form", _FORM, _form)
 
 
-def _form(*, weaken_schema: bool, **given: Any) -> Form | None:
-    from akunu.cli.text_form import given_form
+def _form(*, weaken_schema: bool, **given: Any) -> OutputConstraint | None:
+    from akunu.cli.output_constraint import constraint_of_options
 
-    return given_form(**given, weaken=weaken_schema)
+    return constraint_of_options(**given, weaken=weaken_schema)
 
 
 def _with_options(

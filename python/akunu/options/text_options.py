@@ -24,10 +24,10 @@ from akunu.common.typos import Function, explains_typos
 from akunu.errors import ArgumentError
 from akunu.grammar.structure import (
     STRUCTURE_DEFAULTS,
-    FormArgument,
     Structure,
+    StructureArgument,
     StructureArguments,
-    form_argument,
+    structure_argument,
 )
 from akunu.options.declarations import Declared
 from akunu.options.load_options import AUTO, KV_TYPES, MAX_THREADS, LoadOptions, thread_count
@@ -120,11 +120,14 @@ class TextOptions(SamplingOptions):
     """How the next token is chosen, and what form the text has; made by `sampling_options`."""
 
     structure: Structure | None = None
-    form: FormArgument | None = None
+    form: StructureArgument | None = None
     """The form before it is compiled; None where there is none, or it is."""
 
     def compiled(self) -> TextOptions:
-        """Return the options with their form compiled; raises what `FormArgument.compiled` does."""
+        """Return the options with their form compiled.
+
+        Raises what `StructureArgument.compiled` does.
+        """
         if self.form is None:
             return self
         return replace(self, structure=self.form.compiled(), form=None)
@@ -156,7 +159,7 @@ def sampling_options(
             )
     sampling = cast("dict[str, Any]", {**chosen, **others})
     if given:
-        sampling["form"] = form_argument(given)
+        sampling["form"] = structure_argument(given)
     return TextOptions(**sampling)
 
 

@@ -15,8 +15,8 @@ from akunu.server.reranking import (
     as_cohere,
     as_jina,
     as_tei,
-    asked_of,
     ranking_of,
+    rerank_request,
 )
 from akunu.server.routes.described import body_of
 from akunu.server.state import state_of
@@ -53,7 +53,7 @@ async def rerank_of_cohere(request: Request) -> Response:
 
 async def _answer(request: Request, body: dict[str, Any], shape: str) -> Response:
     found = read(RERANK_FIELDS, body)
-    asked = asked_of(found.options, returns=shape == "jina")
+    asked = rerank_request(found.options, returns=shape == "jina")
     async with state_of(request).models.use(found.options.get("model")) as (served, model):
         ranking = await ranking_of(model, asked)
     if shape == "tei":
