@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from akunu.common.files import read_text
 from akunu.errors import ArgumentError
-from akunu.server.settings import DeclaredSetting, ServerSettings, declared_settings
+from akunu.options.declarations import Declared
+from akunu.server.settings import ServerSettings, declared_settings
 
 TABLES: Final = ("serve", "ray")
 FILE_NAME: Final = "akunu.toml"
@@ -96,7 +97,7 @@ def _table(path: Path, name: str) -> dict[str, Any]:
     return dict(table)
 
 
-def value_of_text(declared: DeclaredSetting, text: str) -> Any:
+def value_of_text(declared: Declared, text: str) -> Any:
     """Return what a text says; the settings themselves refuse what makes no sense."""
     if declared.is_list:
         return [each.strip() for each in text.split(",") if each.strip()]
