@@ -210,13 +210,6 @@ def local_models(folder: Path) -> list[Candidate]:
     return candidates(_files_below(folder))
 
 
-def is_offline() -> bool:
-    """Whether the user has forbidden the network, by HF_HUB_OFFLINE."""
-    from huggingface_hub import constants
-
-    return bool(constants.HF_HUB_OFFLINE)
-
-
 def cache_folder() -> Path:
     """Return the folder of huggingface_hub's cache."""
     from huggingface_hub import constants
