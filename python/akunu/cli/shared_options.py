@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from akunu.cli import options
+from akunu.cli.output_constraint import constraint_of_options
 from akunu.options.declarations import declared_of
 from akunu.options.load_options import LoadOptions
 
@@ -52,8 +53,6 @@ def takes_form(command: Command) -> Command:
 
 
 def _form(*, weaken_schema: bool, **given: Any) -> OutputConstraint | None:
-    from akunu.cli.output_constraint import constraint_of_options
-
     return constraint_of_options(**given, weaken=weaken_schema)
 
 

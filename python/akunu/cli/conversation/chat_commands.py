@@ -17,7 +17,7 @@ from akunu.cli.output_constraint import FORMS, constraint_of
 from akunu.cli.reply.output import SWITCHES, switch, switched
 from akunu.cli.terminal import console
 from akunu.cli.terminal.clipboard import ClipboardError, copy_text
-from akunu.cli.wording import counted, reason, shortened
+from akunu.cli.wording import counted, reason, shortened, thinking_of
 from akunu.errors import AkunuError, ArgumentError
 from akunu.images.reader import read_image
 
@@ -257,7 +257,7 @@ class ChatCommands:
         budget = talk.thinking_budget
         try:
             if name == settings.THINKING:
-                talk.thinking = settings.thinking_of(text)
+                talk.thinking = thinking_of(text)
             else:
                 talk.thinking_budget = settings.budget_of(text)
         except ArgumentError as error:

@@ -7,7 +7,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from akunu.server.fields.table import ignored_header, read, request_schema
+from akunu.server.fields.meanings import request_schema
+from akunu.server.fields.table import ignored_header, read
 from akunu.server.http.errors import invalid
 from akunu.server.http.json_body import JsonResponse, json_object
 from akunu.server.reranking import (
