@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from akunu.cli.terminal import console
-from akunu.cli.wording import refusal
+from akunu.cli.wording import refusal, thinking_of
 from akunu.errors import ArgumentError
 from akunu.options.declarations import declared_of
 from akunu.options.text_options import Declared, LoadOptions, SamplingOptions, declared_options
@@ -186,8 +186,6 @@ def thinking_option(text: str | None, *, no_think: bool) -> bool | str | None:
     >>> thinking_option("on", no_think=False), thinking_option(None, no_think=True)
     (True, False)
     """
-    from akunu.cli.conversation.settings import thinking_of
-
     thinking = None if text is None else thinking_of(text)
     if no_think and thinking not in (None, False):
         raise console.UsageError(f"--thinking {text} and --no-think contradict each other")

@@ -57,7 +57,7 @@ def built(asked: ClusterOptions) -> Any:
         health_check_timeout_s=30,
         max_constructor_retry_count=3,
         request_router_config=RequestRouterConfig(
-            request_router_class="akunu.ray.router.HomeRouter"
+            request_router_class="akunu.ray.router.ReplicaRouter"
         ),
         **_numbers(asked.ray, n_replicas),
     )

@@ -22,17 +22,17 @@ import jinja2
 from akunu.common import clock_and_ids
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
 from akunu.templates import engine as engine
-from akunu.templates.message_forms import TemplateHabits
+from akunu.templates.message_format import TemplateHabits
 from akunu.templates.messages import Message, checked, plain
 from akunu.thinking.markers import ThinkingMarkers, markers_of
 from akunu.thinking.switch import ThinkingSwitch
 from akunu.tokenizers.token_matcher import TokenMatcher
 from akunu.tokenizers.tokenizer import Tokenizer
 from akunu.tokenizers.vocabulary import CHATML_TOKENS
-from akunu.tools.calls_in_messages import with_written_calls
+from akunu.tools.calls_in_messages import with_calls_as_text
 from akunu.tools.recognise import recognise, shows_tools
 from akunu.tools.template import Recognised
-from akunu.tools.tools_in_messages import told_messages
+from akunu.tools.tools_in_messages import messages_with_tools
 
 CHATML: Final = (
     "{% for message in messages %}"
@@ -498,8 +498,8 @@ def _fitted(template: ChatTemplate, messages: list[dict[str, Any]]) -> list[dict
     if not has_calls or not habits.leaves_calls_out:
         return habits.fitted(messages)
     if not template.knows_tools:
-        return habits.fitted(told_messages(messages, ()))
-    return with_written_calls(template, habits.fitted(messages))
+        return habits.fitted(messages_with_tools(messages, ()))
+    return with_calls_as_text(template, habits.fitted(messages))
 
 
 def _all(

@@ -16,7 +16,7 @@ from akunu.text.reply_splitter import ReplySplitter
 from akunu.thinking.markers import ThinkingMarkers, markers_of
 from akunu.thinking.switch import with_system
 from akunu.tools.grammar import optional_calls, required_calls
-from akunu.tools.tool_choice import NO_TOOLS, ToolUse, tool_use
+from akunu.tools.tool_choice import NO_TOOLS, ChatTools, chat_tools
 
 if TYPE_CHECKING:
     from akunu.images.reader import ImageReader, Pixels
@@ -83,7 +83,7 @@ def render(
     use = NO_TOOLS
     has_tools = request.tools is not None or request.tool_choice != "auto"
     if has_tools or request.parallel_tool_calls is not True:
-        use = tool_use(
+        use = chat_tools(
             template, messages, request.tools, request.tool_choice, request.parallel_tool_calls
         )
         messages = use.messages
@@ -144,7 +144,7 @@ def _end_of(tokenizer: Tokenizer, pieces: Sequence[str | int]) -> str:
 
 
 def _grammar(
-    use: ToolUse,
+    use: ChatTools,
     tokenizer: Tokenizer,
     thinking: ThinkingMarkers | None,
     in_reasoning: bool,
@@ -174,7 +174,7 @@ def _grammar(
     return optional_calls(way, use.wanted, tokens, most=use.most)
 
 
-def _holds_calls(use: ToolUse, form: Grammar | None, free: FreeText | None) -> bool:
+def _holds_calls(use: ChatTools, form: Grammar | None, free: FreeText | None) -> bool:
     """Whether the grammar of a reply holds all calls that its parser knows."""
     if use.family is None:
         return False

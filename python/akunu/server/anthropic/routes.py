@@ -8,7 +8,7 @@ from starlette.responses import Response
 from akunu.model import Model
 from akunu.server.anthropic.answer import MessageAnswer
 from akunu.server.anthropic.fields import MESSAGES_FIELDS, messages_request
-from akunu.server.fields.table import request_schema
+from akunu.server.fields.meanings import request_schema
 from akunu.server.http.json_body import JsonResponse, read_body
 from akunu.server.routes.described import body_of
 from akunu.server.served_model import ServedModel

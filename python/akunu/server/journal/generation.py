@@ -17,7 +17,7 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from akunu.common.clock_and_ids import Drawn, drawn_from
+from akunu.common.clock_and_ids import DerivedIds, ids_from
 from akunu.errors import AkunuError
 from akunu.model import Model
 from akunu.server.generation import Dialect, Generation
@@ -120,7 +120,7 @@ class JournalledGeneration(Generation):
     async def _run(self, kept: KeptAnswer) -> None:
         """Write an answer, or go on with it."""
         try:
-            with drawn_from(_drawn_of(kept)):
+            with ids_from(_drawn_of(kept)):
                 async with AsyncExitStack() as stack:
                     number = 0
                     try:
@@ -129,7 +129,7 @@ class JournalledGeneration(Generation):
                         dialect = self._dialect(served)
                         kept.say_failed = dialect.failed
                         self._set_seed(kept.head["seed"])
-                        with drawn_from(_drawn_of(kept).part(_BEGINNING)):
+                        with ids_from(_drawn_of(kept).part(_BEGINNING)):
                             streams = self._begin(served, model)
                             for number, stream in enumerate(streams):  # noqa: B007
                                 stream.takes_one_by_one = True
@@ -180,7 +180,7 @@ class JournalledGeneration(Generation):
 class _Text:
     """One of the texts of an answer, whose ids are drawn from a source of its own."""
 
-    def __init__(self, index: int, stream: AsyncTextStream, drawn: Drawn) -> None:
+    def __init__(self, index: int, stream: AsyncTextStream, drawn: DerivedIds) -> None:
         self.index = index
         self.stream = stream
         self._drawn = drawn
@@ -189,7 +189,7 @@ class _Text:
 
     async def next(self) -> Delta | None:
         """Wait for the next part; None: it is over."""
-        with drawn_from(self._drawn):
+        with ids_from(self._drawn):
             async for delta in self._deltas:
                 return delta
         if self.stream.finish_reason == "cancelled":
@@ -242,8 +242,8 @@ class _Steps:
         )
 
 
-def _drawn_of(kept: KeptAnswer) -> Drawn:
-    return Drawn(bytes.fromhex(kept.head["drawn"]), kept.head["now"])
+def _drawn_of(kept: KeptAnswer) -> DerivedIds:
+    return DerivedIds(bytes.fromhex(kept.head["drawn"]), kept.head["now"])
 
 
 async def _begin(

@@ -8,7 +8,7 @@ from typing import Any, Final
 from akunu.server.http.errors import ApiError
 from akunu.server.http.sending import EVENT_STREAM, PING, event
 from akunu.server.llama_cpp.fields import LlamaAsked
-from akunu.server.unsent_logprobs import Untold
+from akunu.server.unsent_logprobs import UnsentLogprobs
 from akunu.server.usage import timings_of
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
@@ -32,7 +32,7 @@ class LlamaAnswer:
         self.prompts: list[str | list[int]] = []
         """The answer repeats them, as texts."""
         self._wanted = wanted
-        self._untold = Untold()
+        self._untold = UnsentLogprobs()
         self._n_tokens: dict[int, int] = {}
 
     def whole(self, replies: Sequence[Completion]) -> Any:

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from akunu import __version__
 from akunu.model import Model
-from akunu.server.fields.table import request_schema
+from akunu.server.fields.meanings import request_schema
 from akunu.server.http.json_body import JsonResponse, read_body
 from akunu.server.llama_cpp.answer import LlamaAnswer
 from akunu.server.llama_cpp.fields import (

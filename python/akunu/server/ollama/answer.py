@@ -10,7 +10,7 @@ from typing import Any, Final
 from akunu.server.http.errors import ApiError
 from akunu.server.http.json_body import written
 from akunu.server.openai.chat_answer import logprobs_of
-from akunu.server.unsent_logprobs import Untold
+from akunu.server.unsent_logprobs import UnsentLogprobs
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
 from akunu.text.deltas import Delta, ReasoningDelta, TextDelta
@@ -32,7 +32,7 @@ class OllamaAnswer:
         self._is_chat = is_chat
         self._has_logprobs = has_logprobs
         self._began = self._held = time.monotonic()
-        self._untold = Untold()
+        self._untold = UnsentLogprobs()
         self._calls = CallCollector({})
 
     def hold(self, model: str) -> None:

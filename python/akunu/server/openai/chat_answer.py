@@ -15,7 +15,7 @@ from akunu.common.clock_and_ids import now, random_hex
 from akunu.server.http.errors import ApiError
 from akunu.server.http.json_body import text_written
 from akunu.server.http.sending import EVENT_STREAM, PING, event
-from akunu.server.unsent_logprobs import Untold
+from akunu.server.unsent_logprobs import UnsentLogprobs
 from akunu.server.usage import facts_of, finite, timings_of, usage_of
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
@@ -68,7 +68,7 @@ class ChatAnswer:
             "system_fingerprint": FINGERPRINT,
         }
         self._calls: dict[int, _Calls] = {}
-        self._untold = Untold()
+        self._untold = UnsentLogprobs()
         self._opened: set[int] = set()
         self._around: dict[int, tuple[bytes, bytes]] = {}
 

@@ -10,7 +10,7 @@ from akunu.server.http.errors import ApiError
 from akunu.server.http.sending import EVENT_STREAM, PING, event
 from akunu.server.openai.chat_answer import DONE, FINGERPRINT
 from akunu.server.openai.completions_fields import CompletionRequest, Prompt
-from akunu.server.unsent_logprobs import Untold
+from akunu.server.unsent_logprobs import UnsentLogprobs
 from akunu.server.usage import facts_of, finite, usage_of
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
@@ -38,7 +38,7 @@ class CompletionAnswer:
             "model": model,
             "system_fingerprint": FINGERPRINT,
         }
-        self._untold = Untold()
+        self._untold = UnsentLogprobs()
         self._n_characters: dict[int, int] = {}
         self._held: dict[int, str] = {}  # prompts that are told once their logprobs are known
 

@@ -13,7 +13,7 @@ from akunu.common.clock_and_ids import now, random_hex
 from akunu.server.http.errors import ApiError
 from akunu.server.http.sending import EVENT_STREAM, PING, event
 from akunu.server.openai.chat_answer import logprobs_of
-from akunu.server.unsent_logprobs import Untold
+from akunu.server.unsent_logprobs import UnsentLogprobs
 from akunu.server.usage import facts_of
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
@@ -48,7 +48,7 @@ class ResponseAnswer:
         self._item: dict[str, Any] | None = None  # the one that is being told
         self._text: list[str] = []
         self._logprobs: list[Any] = []  # of its text
-        self._untold = Untold()
+        self._untold = UnsentLogprobs()
         self._calls = CallCollector({})
 
     def whole(self, replies: Sequence[Completion]) -> Any:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from akunu.model import Model
-from akunu.server.fields.table import request_schema
+from akunu.server.fields.meanings import request_schema
 from akunu.server.http.json_body import read_body
 from akunu.server.openai.chat_answer import ChatAnswer
 from akunu.server.openai.completions_answer import CompletionAnswer

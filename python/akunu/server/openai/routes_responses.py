@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from akunu.model import Model
-from akunu.server.fields.table import request_schema
+from akunu.server.fields.meanings import request_schema
 from akunu.server.http.json_body import JsonResponse, read_body
 from akunu.server.openai.responses_answer import ResponseAnswer
 from akunu.server.openai.responses_fields import RESPONSES_FIELDS, response_request

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from akunu.model import Model
 from akunu.server.fields.common import model_name
+from akunu.server.fields.meanings import request_schema
 from akunu.server.fields.table import (
     Field,
     checked,
@@ -18,7 +19,6 @@ from akunu.server.fields.table import (
     honoured,
     ignored_header,
     read,
-    request_schema,
     table_of,
     to,
 )
