@@ -1,4 +1,4 @@
-"""Writes what cannot ask for the declarations of options: types for editors, tables of pages.
+"""Writes what cannot ask for the declarations of options: types for editors, tables, structs.
 
     python -m tools.options
 
@@ -13,6 +13,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
+
+from tools import native_options as native
 
 from akunu.options.declarations import Declared, declared_of
 from akunu.options.load_options import LoadOptions
@@ -97,12 +99,30 @@ def _shown(default: Any) -> str:
     return f"`{str(default).lower() if isinstance(default, bool) else default}`"
 
 
-WHOLE: Final[Mapping[str, Callable[[], str]]] = {"python/akunu/options/arguments.py": arguments}
-PARTS: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
-    "docs/guide.md": {"sampling": sampling_table, "load": load_table},
+WHOLE: Final[Mapping[str, Callable[[], str]]] = {
+    "python/akunu/options/arguments.py": arguments,
+    "src/capi/sampling_options.inc": native.c_sampling_reader,
+    "src/capi/load_options.inc": native.c_load_reader,
+    "src/python/load_options.inc": native.python_load,
+}
+# Each takes what stands before its part, and the part as it is.
+PARTS: Final[Mapping[str, Mapping[str, Callable[[str, str], str]]]] = {
+    "docs/guide.md": {
+        "sampling": lambda _before, _now: sampling_table(),
+        "load": lambda _before, _now: load_table(),
+    },
     "docs/serving.md": {
-        "serve": lambda: settings_table(ServerSettings),
-        "ray": lambda: settings_table(RaySettings),
+        "serve": lambda _before, _now: settings_table(ServerSettings),
+        "ray": lambda _before, _now: settings_table(RaySettings),
+    },
+    "src/core/rows.h": {"sampling": native.engine_struct},
+    "src/python/kernel_structs.cpp": {"sampling": native.engine_names},
+    "src/inference/context_plan.h": {"load": native.engine_load_fields},
+    "include/akunu/types.h": {"sampling": native.c_sampling, "load": native.c_load},
+    "bindings/swift/Sources/Akunu/Options.swift": {
+        "sampling": native.swift_sampling,
+        "load": native.swift_load_fields,
+        "load to C": native.swift_load_reads,
     },
 }
 
@@ -113,20 +133,21 @@ def written() -> dict[str, str]:
     for path, parts in PARTS.items():
         text = (ROOT / path).read_text(encoding="utf-8")
         for name, make in parts.items():
-            text = _with_part(path, text, name, make())
+            start, end = _part(path, text, name)
+            text = text[:start] + make(text[:start], text[start:end]) + text[end:]
         files[path] = text
     return files
 
 
-def _with_part(path: str, text: str, name: str, part: str) -> str:
-    """Return a text with what stands between the two lines that name a part."""
-    found = re.compile(
-        rf"(^[^\n]*written by tools/options\.py: {name}\b[^\n]*\n)(.*?)(^[^\n]*end of {name}\b)",
-        re.MULTILINE | re.DOTALL,
+def _part(path: str, text: str, name: str) -> tuple[int, int]:
+    """Return where a part begins and ends, between the two lines that name it."""
+    lines = (
+        rf"^[^\n]*written by tools/options\.py: {name}[^\w\n]*\n(.*?)^[^\n]*end of {name}[^\w\n]*$"
     )
-    if len(found.findall(text)) != 1:
+    found = list(re.finditer(lines, text, re.MULTILINE | re.DOTALL))
+    if len(found) != 1:
         raise ValueError(f"{path} has no lines around what tools/options.py writes: {name}")
-    return found.sub(lambda lines: f"{lines[1]}{part}{lines[3]}", text)
+    return found[0].span(1)
 
 
 if __name__ == "__main__":

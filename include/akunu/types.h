@@ -49,6 +49,12 @@ typedef struct akunu_adapter_weight {
   float weight; /* -10000 to 10000; 1: as it was trained */
 } akunu_adapter_weight;
 
+/* What is added to the logit of a token; -INFINITY bans it. These two fields for good. */
+typedef struct akunu_token_bias {
+  uint32_t token;
+  float bias;
+} akunu_token_bias;
+
 typedef struct akunu_load_options {
   size_t size;
   const char* device; /* "auto" (the default), "cpu", "cuda", "metal" */
@@ -64,6 +70,8 @@ typedef struct akunu_load_options {
   uint64_t gpu_memory; /* bytes of a GPU's own memory; 0: what is free */
   uint32_t gpus; /* GPUs of this host (CUDA) that compute the model together, up to 8; 0: one */
   bool prediction_head; /* the model's own drafts, for texts with `speculate` */
+  /* written by tools/options.py: load */
+  /* end of load */
 } akunu_load_options;
 
 typedef struct akunu_model_info {
@@ -97,14 +105,49 @@ typedef struct akunu_model_info {
 /* How tokens are chosen. All zero: always the likeliest one. */
 typedef struct akunu_sampling {
   size_t size;
-  float temperature; /* 0: greedy */
-  uint32_t top_k;    /* 0: all */
-  float top_p;       /* 0: all */
+  /* written by tools/options.py: sampling */
+  /* 0 (the default) takes the most likely words; higher surprises more. */
+  float temperature;
+  /* Choose among this many likely tokens; 0 (the default): among all. */
+  uint32_t top_k;
+  /* Choose among the fewest tokens that reach this sum; default: 1, all. */
+  float top_p;
+  /* Drop tokens less likely than this share of the likeliest; default: 0, none. */
   float min_p;
-  float repetition_penalty; /* 0 or 1: none */
+  /* Above 1 (the default): what was said lately is less likely. */
+  float repetition_penalty;
+  /* Above 0 (the default): the less likely, the more often it was said. */
   float frequency_penalty;
+  /* Above 0 (the default): less likely, however often it was said. */
   float presence_penalty;
-  uint64_t seed; /* the same seed, the same text */
+  /* The same seed gives the same text. */
+  uint64_t seed;
+  /* Choose among the tokens of the most usual surprise, up to this sum; default: 1, all. */
+  float typical_p;
+  /* Drop logits so many standard deviations below the largest; default: 0, none. */
+  float top_n_sigma;
+  /* How often the likeliest tokens are dropped, for variety; default: 0, never. */
+  float xtc_probability;
+  /* Which those are: all that are this likely but the last of them; default: 0.1. */
+  float xtc_threshold;
+  /* Penalties look at so many of the latest tokens; default: 64. */
+  uint32_t penalty_window;
+  /* The opposite of: Whether penalties and DRY look at the prompt too, or at the reply alone. */
+  bool no_prompt_penalties;
+  /* DRY: above 0 (the default), going on as it was said before is less likely. */
+  float dry_multiplier;
+  /* DRY: each further token of a repetition costs so many times more; default: 1.75. */
+  float dry_base;
+  /* DRY: so many tokens may be repeated before it costs something; default: 2. */
+  uint32_t dry_allowed_length;
+  /* DRY looks at so many of the latest tokens; default: all. */
+  uint32_t dry_penalty_last_n;
+  /* What is done to the logits, in which order; what is left out is not done. Names between
+   * commas; null: all, in the usual order. */
+  const char* samplers;
+  /* The least tokens to generate: the model cannot end its text before. */
+  uint32_t min_tokens;
+  /* end of sampling */
 } akunu_sampling;
 
 typedef struct akunu_generate_options {
@@ -122,6 +165,12 @@ typedef struct akunu_generate_options {
   const char* grammar;
   const char* json_schema;
   const char* regex;
+  bool ignore_eos;                    /* the model's own stop tokens cannot be chosen */
+  const akunu_token_bias* logit_bias; /* each token once */
+  size_t n_logit_bias;
+  /* Texts beyond which DRY sees no repetition; null: a newline, a colon, a quote and a star. */
+  const char* const* dry_sequence_breakers;
+  size_t n_dry_sequence_breakers;
 } akunu_generate_options;
 
 /* A turn of a conversation. This struct has these two fields for good: conversations are arrays of it. */

@@ -94,9 +94,9 @@ AKUNU_CONSTANT uint32_t kSamplerXtc = 8;
 AKUNU_CONSTANT uint32_t kSamplerTemperature = 9;
 AKUNU_CONSTANT uint32_t kSamplerCount = 9;
 
-// How a token is chosen. Python packs its options into these fields, by name and in this order
-// (akunu/options/sampling_options.py); `seed` and `samplers` there are two words each here. As they stand here, all are
-// switched off.
+// How a token is chosen: options that are a number, by name and in this order; `samplers` and `seed` are two words each.
+// As they stand here, all are switched off. How to add one: docs/adding/sampling-option.md.
+// written by tools/options.py: sampling
 struct Sampling {
   float temperature = 0;  // 0: greedy
   uint32_t top_k = 0;
@@ -123,7 +123,7 @@ struct Sampling {
   uint32_t seed_high = 0;
 };
 static_assert(sizeof(Sampling) == 88, "options of sampling are packed words");
-
+// end of sampling
 // The i-th of a record's samplers, 0 behind the last one.
 static inline uint32_t sampler_at(uint32_t samplers_low, uint32_t samplers_high, uint32_t i) {
   return (i < 8 ? samplers_low >> (4 * i) : samplers_high >> (4 * (i - 8))) & 15u;

@@ -31,6 +31,8 @@ struct LoadOptions {
   std::vector<AlignmentHead> alignment_heads = {};
   std::vector<AdapterPath> adapters = {};  // in order of their names, each name once
   std::string mmproj = {};  // a GGUF file with the encoder of images of a model from a path
+  // written by tools/options.py: load
+  // end of load
 };
 
 // The format of a cache that users call "f16", "f32", "q8_0" or "q4_0". Throws ArgumentError for another name.

@@ -38,10 +38,12 @@ struct Layout;
 AKUNU_STRUCT(Row, sequence, position, kv_length, draw, flags, head_row, span, adapter,
              last_position, second_segment, pool);
 AKUNU_STRUCT(Span, sequence, first_row, n_rows);
+// written by tools/options.py: sampling
 AKUNU_STRUCT(Sampling, temperature, top_k, top_p, min_p, typical_p, top_n_sigma, xtc_probability,
              xtc_threshold, repetition_penalty, frequency_penalty, presence_penalty, penalty_window,
              penalize_prompt, dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last_n,
              samplers_low, samplers_high, min_tokens, seed_low, seed_high);
+// end of sampling
 AKUNU_STRUCT(OptionList, first, n);
 AKUNU_STRUCT(TranscriptionRules, first_timestamp, end_of_text, last_initial, n_before, banned,
              banned_first);

@@ -264,20 +264,30 @@ def load_options(*, adapters: Sequence[str] | None = None, **options: Any) -> Lo
 def given_sampling(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sampling options that the command line gave; UsageError for bad ones."""
     given = {name: value for name, value in options.items() if value is not None}
-    for name in ("stop", "dry_sequence_breakers"):
-        if name in given:
-            given[name] = unescaped_all("--" + name.replace("_", "-"), given[name])
-    if "samplers" in given:
-        given["samplers"] = sampler_names(given["samplers"])
-    if "stop_token_ids" in given:
-        given["stop_token_ids"] = [_typed(each) for each in given["stop_token_ids"]]
     try:
-        if "logit_bias" in given:
-            given["logit_bias"] = biases("--logit-bias", given["logit_bias"])
+        for name, value in given.items():
+            given[name] = value_of(name, value, "--" + name.replace("_", "-"))
         SamplingOptions(**given)
     except ArgumentError as error:
         raise _refused(error) from None
     return given
+
+
+def value_of(name: str, value: Any, shown: str) -> Any:
+    """Return an option of sampling, given as a text or several, as its metavar says it is written.
+
+    `shown`: what a person calls the option. Raises ArgumentError and UsageError.
+    """
+    metavar = declared_options()[name].metavar
+    if metavar == "TEXT":
+        return unescaped_all(shown, value)
+    if metavar == "NAME,NAME":
+        return sampler_names(value)
+    if metavar == "ID":
+        return [_typed(each) for each in value]
+    if metavar == "ID=NUMBER":
+        return biases(shown, value)
+    return value
 
 
 def sampler_names(text: str) -> list[str]:

@@ -25,6 +25,8 @@ public struct LoadOptions: Sendable, Hashable {
   public var draft: String?
   /// The model's own prediction head drafts for texts with `speculate`; a model without one is refused.
   public var predictionHead = false
+  // written by tools/options.py: load
+  // end of load
 
   public init() {}
 
@@ -46,6 +48,8 @@ public struct LoadOptions: Sendable, Hashable {
     given.gpus = try positive(gpus, "gpus")
     given.no_prefix_cache = !sharesPrefixes
     given.prediction_head = predictionHead
+    // written by tools/options.py: load to C
+    // end of load to C
     let named = adapters.sorted { $0.key < $1.key }
     let texts: [String?] = [device, cacheType, draft] + named.flatMap { [$0.key, $0.value] as [String?] }
     return try withCStrings(texts) { strings throws(AkunuError) in
@@ -62,36 +66,77 @@ public struct LoadOptions: Sendable, Hashable {
 }
 
 /// How tokens are chosen. Without changes: always the likeliest one.
+// written by tools/options.py: sampling
 public struct Sampling: Sendable, Hashable {
-  /// 0: always the likeliest token.
+  /// 0 (the default) takes the most likely words; higher surprises more.
   public var temperature: Float = 0
-  /// Of so many of the likeliest tokens; `nil`: of all.
+  /// Choose among this many likely tokens; 0 (the default): among all.
   public var topK: Int?
-  /// Of the likeliest tokens that together reach this probability.
+  /// Choose among the fewest tokens that reach this sum; default: 1, all.
   public var topP: Float = 1
-  /// Of tokens with at least this share of the likeliest one's probability.
+  /// Drop tokens less likely than this share of the likeliest; default: 0, none.
   public var minP: Float = 0
+  /// Choose among the tokens of the most usual surprise, up to this sum; default: 1, all.
+  public var typicalP: Float = 1
+  /// Drop logits so many standard deviations below the largest; default: 0, none.
+  public var topNSigma: Float = 0
+  /// How often the likeliest tokens are dropped, for variety; default: 0, never.
+  public var xtcProbability: Float = 0
+  /// Which those are: all that are this likely but the last of them; default: 0.1.
+  public var xtcThreshold: Float = 0.1
+  /// Above 1 (the default): what was said lately is less likely.
   public var repetitionPenalty: Float = 1
+  /// Above 0 (the default): the less likely, the more often it was said.
   public var frequencyPenalty: Float = 0
+  /// Above 0 (the default): less likely, however often it was said.
   public var presencePenalty: Float = 0
-  /// The same seed, the same text.
+  /// Penalties look at so many of the latest tokens; default: 64.
+  public var penaltyWindow: Int = 64
+  /// The opposite of: Whether penalties and DRY look at the prompt too, or at the reply alone.
+  public var noPromptPenalties: Bool = false
+  /// DRY: above 0 (the default), going on as it was said before is less likely.
+  public var dryMultiplier: Float = 0
+  /// DRY: each further token of a repetition costs so many times more; default: 1.75.
+  public var dryBase: Float = 1.75
+  /// DRY: so many tokens may be repeated before it costs something; default: 2.
+  public var dryAllowedLength: Int = 2
+  /// DRY looks at so many of the latest tokens; default: all.
+  public var dryPenaltyLastN: Int = 2147483647
+  /// What is done to the logits, in which order; what is left out is not done.
+  public var samplers: [String] = []
+  /// The least tokens to generate: the model cannot end its text before.
+  public var minTokens: Int?
+  /// The same seed gives the same text.
   public var seed: UInt64 = 0
 
   public init() {}
 
   func c() throws(AkunuError) -> akunu_sampling {
-    // Zero is "the default" in C, and would not be what was asked for.
-    guard topP > 0 else { throw .argument("topP is \(topP), expected above 0, to 1") }
-    guard repetitionPenalty > 0 else {
-      throw .argument("repetitionPenalty is \(repetitionPenalty), expected above 0")
-    }
-    return akunu_sampling(
-      size: MemoryLayout<akunu_sampling>.size, temperature: temperature,
-      top_k: try positive(topK, "topK"), top_p: topP, min_p: minP,
-      repetition_penalty: repetitionPenalty, frequency_penalty: frequencyPenalty,
-      presence_penalty: presencePenalty, seed: seed)
+    var given = akunu_sampling()
+    given.size = MemoryLayout<akunu_sampling>.size
+    given.temperature = temperature
+    given.top_k = try positive(topK, "topK")
+    given.top_p = try nonzero(topP, "topP")
+    given.min_p = minP
+    given.typical_p = try nonzero(typicalP, "typicalP")
+    given.top_n_sigma = topNSigma
+    given.xtc_probability = xtcProbability
+    given.xtc_threshold = try nonzero(xtcThreshold, "xtcThreshold")
+    given.repetition_penalty = try nonzero(repetitionPenalty, "repetitionPenalty")
+    given.frequency_penalty = frequencyPenalty
+    given.presence_penalty = presencePenalty
+    given.penalty_window = try positive(penaltyWindow, "penaltyWindow")
+    given.no_prompt_penalties = noPromptPenalties
+    given.dry_multiplier = dryMultiplier
+    given.dry_base = try nonzero(dryBase, "dryBase")
+    given.dry_allowed_length = try positive(dryAllowedLength, "dryAllowedLength")
+    given.dry_penalty_last_n = try positive(dryPenaltyLastN, "dryPenaltyLastN")
+    given.min_tokens = try positive(minTokens, "minTokens")
+    given.seed = seed
+    return given
   }
 }
+// end of sampling
 
 /// How a text goes on. Without changes: greedily, until it ends or the context is full.
 public struct GenerateOptions: Sendable, Hashable {
@@ -102,6 +147,12 @@ public struct GenerateOptions: Sendable, Hashable {
   public var stopTokens: [UInt32] = []
   /// The model's own stop tokens do not end the text.
   public var ignoresStops = false
+  /// The model's own stop tokens cannot be chosen.
+  public var bansStops = false
+  /// What is added to the logits of tokens; `-Float.infinity` bans one.
+  public var logitBias: [UInt32: Float] = [:]
+  /// Texts beyond which DRY sees no repetition.
+  public var drySequenceBreakers = ["\n", ":", "\"", "*"]
   /// Adapters of this text, as `LoadOptions` names them, and how much of each; 1: as it was trained.
   public var adapters: [String: Float] = [:]
   /// Tokens are drafted, by `LoadOptions.draft` or from the text: often faster, never others.
@@ -117,17 +168,31 @@ public struct GenerateOptions: Sendable, Hashable {
     given.max_tokens = try positive(maxTokens, "maxTokens")
     given.ignore_stops = ignoresStops
     given.speculate = speculates
-    let chosen = try sampling.c()
+    given.ignore_eos = bansStops
+    var chosen = try sampling.c()
     let named = adapters.sorted { $0.key < $1.key }
-    return try withCStrings(named.map(\.key)) { names throws(AkunuError) in
-      let lent = named.indices.map { akunu_adapter_weight(name: names[$0], weight: named[$0].value) }
-      return try lend(lent) { adapters throws(AkunuError) in
+    let biases = logitBias.sorted { $0.key < $1.key }.map { akunu_token_bias(token: $0.key, bias: $0.value) }
+    let order = sampling.samplers.isEmpty ? nil : sampling.samplers.joined(separator: ",")
+    let texts: [String?] = [order] + drySequenceBreakers + named.map(\.key)
+    return try withCStrings(texts) { strings throws(AkunuError) in
+      chosen.samplers = strings[0]
+      let breakers = Array(strings[1...].prefix(drySequenceBreakers.count))
+      let names = strings[(1 + breakers.count)...]
+      let weights = zip(names, named).map { akunu_adapter_weight(name: $0, weight: $1.value) }
+      return try lend(weights) { adapters throws(AkunuError) in
         try lend(stopTokens) { stops throws(AkunuError) in
-          try lend([chosen]) { chosen throws(AkunuError) in
-            given.sampling = chosen
-            (given.adapters, given.n_adapters) = (adapters, lent.count)
-            (given.stop_ids, given.n_stop_ids) = (stops, stopTokens.count)
-            return try body(&given)
+          try lend(biases) { biases throws(AkunuError) in
+            try lend(breakers) { breakers throws(AkunuError) in
+              try lend([chosen]) { chosen throws(AkunuError) in
+                given.sampling = chosen
+                (given.adapters, given.n_adapters) = (adapters, named.count)
+                (given.stop_ids, given.n_stop_ids) = (stops, stopTokens.count)
+                (given.logit_bias, given.n_logit_bias) = (biases, logitBias.count)
+                given.dry_sequence_breakers = breakers
+                given.n_dry_sequence_breakers = drySequenceBreakers.count
+                return try body(&given)
+              }
+            }
           }
         }
       }
@@ -225,6 +290,12 @@ public struct TranscribeOptions: Sendable, Hashable {
       }
     }
   }
+}
+
+/// A number that is not 0: that is "the default" in C, and would not be what was asked for.
+private func nonzero(_ number: Float, _ name: String) throws(AkunuError) -> Float {
+  guard number != 0 else { throw .argument("\(name) is 0, expected another number") }
+  return number
 }
 
 /// A number of 1 or more, or 0 for none: "the default" in C.
