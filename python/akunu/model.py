@@ -9,49 +9,49 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
-from akunu.common.checks import file_path, flag, priority_of
-from akunu.common.progress_line import told
+from akunu.common.checks import file_path, integer, priority_of
+from akunu.embedding.calls import EncoderCalls
+from akunu.embedding.embed import facts_of
+from akunu.embedding.reranking import ranking_facts_of
 from akunu.errors import MisuseError, UnsupportedModelError
+from akunu.grammar import Grammar
 from akunu.model_facts import CachePages, DiskCache, MemoryReport, ModelConfig, Occupancy
 from akunu.options.sampling_defaults import sampling_defaults_of
-from akunu.options.text_options import (
-    ChatArguments,
-    SamplingOptions,
-    TextArguments,
-    ToolsArgument,
-    lists_sampling_options,
-    sampling_options,
-)
+from akunu.options.text_options import SamplingOptions, TextOptions, ToolsArgument
+from akunu.session import Session
 from akunu.storage.model_identity import digest_of, seen_files
-from akunu.text.async_calls import AsyncCalls
-from akunu.text.batches import generate_all, is_batch, refuse_for_several
-from akunu.text.completion import Completion
-from akunu.text.driving import driven
-from akunu.text.submit import adapter_shares, checked_n
+from akunu.storage.session_state import ChatSettings, load_session
+from akunu.text.encode import Prompt
+from akunu.text.pipeline import Pipeline
+from akunu.text.render import Rendered
+from akunu.text.request import chat_request, text_request
+from akunu.text.signatures import chats, chats_async, generates, generates_async
+from akunu.text.submit import adapter_shares
 from akunu.text.text_stream import TextStream
+from akunu.text.wakers import result_of
+from akunu.tokenizers.token_ids import token_ids
 from akunu.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from akunu.embedding.embed import EmbeddingFacts
-    from akunu.embedding.reranking import Ranked, RankingFacts
-    from akunu.session import Session
+    from akunu.grammar import FreeText
     from akunu.storage.model_files import ModelFiles
+    from akunu.text.context_overflow import Shorten
+    from akunu.text.reply_splitter import ReplySplitter
+    from akunu.text.wakers import Wakers
     from akunu.thread_choice import ThreadChoice
 
 
-class Model(AsyncCalls):
+class Model(EncoderCalls):
     """A model that is ready to generate; `load` makes it.
 
     Several threads may use one model: their texts are generated side by side, and none of them
@@ -72,10 +72,7 @@ class Model(AsyncCalls):
         thread_choice: ThreadChoice | None = None,
     ) -> None:
         """Use `akunu.load`."""
-        from akunu.embedding.embed import facts_of
-        from akunu.embedding.reranking import ranking_facts_of
-
-        self._native: _core.NativeModel | None = native
+        self._pipeline = Pipeline(native, tokenizer, path, max_waiting)
         self._tokenizer = tokenizer
         self._config = ModelConfig(**native.config)
         self._context = native.context
@@ -89,8 +86,18 @@ class Model(AsyncCalls):
         chosen = [thread_choice.note()] if thread_choice else []
         self._notes = (*native.notes, *chosen, *tokenizer.notes, *notes)
         self._path = path
-        self._max_waiting = max_waiting
-        self._is_building = threading.Lock()
+        self._is_building = threading.Lock()  # held while the digest is made
+
+    @property
+    def _native(self) -> _core.NativeModel | None:
+        return self._pipeline.native
+
+    @property
+    def _wakers(self) -> Wakers:
+        return self._pipeline.wakers
+
+    def _open(self) -> _core.NativeModel:
+        return self._pipeline.open()
 
     @property
     def path(self) -> Path:
@@ -163,79 +170,7 @@ class Model(AsyncCalls):
         disk = DiskCache(**found["disk"]) if found["disk"] else None
         return Occupancy(**{**found, "cache": pages, "disk": disk})
 
-    @overload
-    def generate(  # type: ignore[overload-overlap]  # a str is no list of prompts
-        self,
-        prompt: str | Sequence[SupportsIndex],
-        options: SamplingOptions | None = None,
-        *,
-        stream: Literal[False] = False,
-        n: None = None,
-        priority: int = 0,
-        **sampling: Unpack[TextArguments],
-    ) -> Completion: ...
-
-    @overload
-    def generate(
-        self,
-        prompt: str | Sequence[SupportsIndex],
-        options: SamplingOptions | None = None,
-        *,
-        stream: Literal[True],
-        n: None = None,
-        priority: int = 0,
-        **sampling: Unpack[TextArguments],
-    ) -> TextStream: ...
-
-    @overload
-    def generate(  # type: ignore[overload-overlap]  # a str is no list of prompts
-        self,
-        prompt: str | Sequence[SupportsIndex],
-        options: SamplingOptions | None = None,
-        *,
-        stream: bool,
-        n: None = None,
-        priority: int = 0,
-        **sampling: Unpack[TextArguments],
-    ) -> Completion | TextStream: ...
-
-    @overload
-    def generate(
-        self,
-        prompt: Sequence[str | Sequence[SupportsIndex]],
-        options: SamplingOptions | None = None,
-        *,
-        stream: Literal[False] = False,
-        n: None = None,
-        priority: int = 0,
-        **sampling: Unpack[TextArguments],
-    ) -> list[Completion]: ...
-
-    @overload
-    def generate(
-        self,
-        prompt: str | Sequence[SupportsIndex],
-        options: SamplingOptions | None = None,
-        *,
-        stream: Literal[False] = False,
-        n: int,
-        priority: int = 0,
-        **sampling: Unpack[TextArguments],
-    ) -> list[Completion]: ...
-
-    @overload
-    def generate(
-        self,
-        prompt: str | Sequence[SupportsIndex],
-        options: SamplingOptions | None = None,
-        *,
-        stream: Literal[True],
-        n: int,
-        priority: int = 0,
-        **sampling: Unpack[TextArguments],
-    ) -> list[TextStream]: ...
-
-    @lists_sampling_options
+    @generates
     def generate(
         self,
         prompt: str | Sequence[SupportsIndex] | Sequence[str | Sequence[SupportsIndex]],
@@ -245,7 +180,7 @@ class Model(AsyncCalls):
         n: int | None = None,
         priority: int = 0,
         **sampling: Any,
-    ) -> Completion | TextStream | list[Completion] | list[TextStream]:
+    ) -> Any:
         """Return the text that goes on from `prompt`, or with `stream` an iterator of its pieces.
 
         `prompt`: a text, or token ids, which are taken as they are. An empty prompt starts from the
@@ -272,98 +207,39 @@ class Model(AsyncCalls):
         ...     model.generate("Hello", max_tokens=0)
         ''
         """
-        chosen = sampling_options(options, sampling).compiled()
-        flag("stream", stream)
-        native = self._open()
-        begin = partial(self._begin, native, priority=priority)
-        if is_batch(prompt):
-            refuse_for_several(stream, n)
-            return generate_all(
-                "prompt", self._prepare_all("prompt", prompt, chosen), partial(begin, chosen)
-            )
-        n = checked_n(n, self._max_waiting)
-        prepare = partial(self._prepare_text, prompt, self._room(chosen))
-        return driven(native, begin, prepare, chosen, n, stream)
+        request = text_request(prompt, options, sampling, priority)
+        return self._pipeline.run(request, n, stream)
 
-    @overload
-    def chat(
+    @generates_async
+    def generate_async(
         self,
-        messages: Sequence[Mapping[str, Any]],
+        prompt: str | Sequence[SupportsIndex] | Sequence[str | Sequence[SupportsIndex]],
         options: SamplingOptions | None = None,
         *,
-        tools: ToolsArgument = None,
-        stream: Literal[False] = False,
-        n: None = None,
+        stream: bool = False,
+        n: int | None = None,
         priority: int = 0,
-        **sampling: Unpack[ChatArguments],
-    ) -> Completion: ...
+        **sampling: Any,
+    ) -> Any:
+        """Await the text that goes on from `prompt`, or with `stream` iterate over its pieces.
 
-    @overload
-    def chat(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        options: SamplingOptions | None = None,
-        *,
-        tools: ToolsArgument = None,
-        stream: Literal[True],
-        n: None = None,
-        priority: int = 0,
-        **sampling: Unpack[ChatArguments],
-    ) -> TextStream: ...
+        The arguments, the text and the errors are those of `generate`; errors of the prompt and of
+        the text's form are raised when it is awaited. The event loop (asyncio's or one like it, as
+        uvloop) goes on meanwhile, and no thread waits. Cancelling the task, or `aclose()` of the
+        stream, cancels the generation within one step of the engine.
 
-    @overload
-    def chat(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        options: SamplingOptions | None = None,
-        *,
-        tools: ToolsArgument = None,
-        stream: bool,
-        n: None = None,
-        priority: int = 0,
-        **sampling: Unpack[ChatArguments],
-    ) -> Completion | TextStream: ...
+        >>> import akunu, asyncio
+        >>> async def both(model: akunu.Model) -> list[akunu.Completion]:
+        ...     texts = [model.generate_async(prompt, max_tokens=4) for prompt in ("One", "Two")]
+        ...     return await asyncio.gather(*texts)
+        >>> with akunu.load() as model:
+        ...     asyncio.run(both(model))[0] == model.generate("One", max_tokens=4)
+        True
+        """
+        request = text_request(prompt, options, sampling, priority)
+        return self._pipeline.run_async(request, n, stream)
 
-    @overload
-    def chat(
-        self,
-        messages: Sequence[Sequence[Mapping[str, Any]]],
-        options: SamplingOptions | None = None,
-        *,
-        tools: ToolsArgument = None,
-        stream: Literal[False] = False,
-        n: None = None,
-        priority: int = 0,
-        **sampling: Unpack[ChatArguments],
-    ) -> list[Completion]: ...
-
-    @overload
-    def chat(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        options: SamplingOptions | None = None,
-        *,
-        tools: ToolsArgument = None,
-        stream: Literal[False] = False,
-        n: int,
-        priority: int = 0,
-        **sampling: Unpack[ChatArguments],
-    ) -> list[Completion]: ...
-
-    @overload
-    def chat(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        options: SamplingOptions | None = None,
-        *,
-        tools: ToolsArgument = None,
-        stream: Literal[True],
-        n: int,
-        priority: int = 0,
-        **sampling: Unpack[ChatArguments],
-    ) -> list[TextStream]: ...
-
-    @lists_sampling_options
+    @chats
     def chat(
         self,
         messages: Sequence[Mapping[str, Any]] | Sequence[Sequence[Mapping[str, Any]]],
@@ -379,7 +255,7 @@ class Model(AsyncCalls):
         n: int | None = None,
         priority: int = 0,
         **sampling: Any,
-    ) -> Completion | TextStream | list[Completion] | list[TextStream]:
+    ) -> Any:
         """Return the model's reply to a conversation, or with `stream` an iterator of its pieces.
 
         `messages`: dicts with `role` ("system", "user", "assistant") and `content`, oldest first.
@@ -407,30 +283,62 @@ class Model(AsyncCalls):
         ...     model.chat([{"role": "user", "content": "Hello!"}], max_tokens=0)
         ''
         """
-        chosen = sampling_options(options, sampling).compiled()
-        flag("stream", stream)
-        native = self._open()
-        from akunu.text.render import chat_requests  # Jinja is for who has conversations
-
-        requests = chat_requests(
+        request = chat_request(
             messages,
+            options,
+            sampling,
             tools=tools,
             tool_choice=tool_choice,
             parallel_tool_calls=parallel_tool_calls,
             thinking=thinking,
             thinking_budget=thinking_budget,
             template_variables=template_variables,
-            form=chosen.structure.grammar if chosen.structure is not None else None,
+            priority=priority,
         )
-        begin = partial(self._begin, native, priority=priority)
-        if isinstance(requests, list):
-            refuse_for_several(stream, n)
-            return generate_all(
-                "messages", self._prepare_all("messages", requests, chosen), partial(begin, chosen)
-            )
-        n = checked_n(n, self._max_waiting)
-        prepare = partial(self._prepare_chat, requests, self._room(chosen))
-        return driven(native, begin, prepare, chosen, n, stream)
+        return self._pipeline.run(request, n, stream)
+
+    @chats_async
+    def chat_async(
+        self,
+        messages: Sequence[Mapping[str, Any]] | Sequence[Sequence[Mapping[str, Any]]],
+        options: SamplingOptions | None = None,
+        *,
+        tools: ToolsArgument = None,
+        tool_choice: str | Mapping[str, Any] | None = "auto",
+        parallel_tool_calls: bool = True,
+        thinking: bool | str | None = None,
+        thinking_budget: int | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+        stream: bool = False,
+        n: int | None = None,
+        priority: int = 0,
+        **sampling: Any,
+    ) -> Any:
+        """Await the model's reply to a conversation, or with `stream` iterate over its pieces.
+
+        The arguments, the reply and the errors are those of `chat`; the rest is as for
+        `generate_async`.
+
+        >>> import akunu, asyncio
+        >>> messages = [{"role": "user", "content": "Hello!"}]
+        >>> with akunu.load() as model:
+        ...     reply = asyncio.run(model.chat_async(messages, max_tokens=4))
+        ...     reply == model.chat(messages, max_tokens=4)
+        True
+        """
+        request = chat_request(
+            messages,
+            options,
+            sampling,
+            tools=tools,
+            tool_choice=tool_choice,
+            parallel_tool_calls=parallel_tool_calls,
+            thinking=thinking,
+            thinking_budget=thinking_budget,
+            template_variables=template_variables,
+            priority=priority,
+        )
+        return self._pipeline.run_async(request, n, stream)
 
     def session(
         self,
@@ -451,8 +359,6 @@ class Model(AsyncCalls):
         ...     [each["role"] for each in session.messages]
         ['user', 'assistant']
         """
-        from akunu.session import ChatSettings, Session
-
         self._refuse_sessions_of_encoders()
         settings = ChatSettings(thinking, MappingProxyType(dict(template_variables or {})))
         return Session(self, settings)
@@ -467,10 +373,9 @@ class Model(AsyncCalls):
         Raises SessionFileError for a file that is none, cut off, damaged, or of another model or
         `kv_type`, and ContextOverflowError for one with more tokens than the context holds.
         """
-        from akunu.storage.session_state import load_session
-
         self._refuse_sessions_of_encoders()
-        return load_session(self, file_path("path", path))
+        loaded = load_session(self, file_path("path", path))
+        return Session(self, loaded.settings, loaded.state, loaded.notes, loaded.restored_tokens)
 
     def _refuse_sessions_of_encoders(self) -> None:
         if self._open().embedding is not None:
@@ -488,6 +393,13 @@ class Model(AsyncCalls):
     @cached_property
     def _made_digest(self) -> str:
         return digest_of(self._files)
+
+    async def load_session_async(self, path: str | os.PathLike[str]) -> Session:
+        """Await the session of a file; argument, result and errors are those of `load_session`.
+
+        The file is read in a thread: the event loop goes on meanwhile.
+        """
+        return await result_of(partial(self.load_session, path))
 
     def logits(
         self,
@@ -518,123 +430,65 @@ class Model(AsyncCalls):
         native = self._open()
         return native.logits(ids, first, priority_of(priority), adapter_shares(native, adapters))
 
-    @property
-    def embedding(self) -> EmbeddingFacts | None:
-        """How `embed` embeds where its caller does not say; None of a model that embeds nothing."""
-        return self._embedding
-
-    def embed(
+    async def logits_async(
         self,
-        texts: str | Sequence[str] | Sequence[Sequence[SupportsIndex]],
+        tokens: Sequence[SupportsIndex],
         *,
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        pooling: str | None = None,
-        normalize: bool | None = None,
-        dimensions: int | None = None,
-        truncate: bool | str = False,
-        batch_rows: int | None = None,
-        precision: str = "float32",
+        last: int | None = None,
         priority: int = 0,
-        progress: bool | Callable[[int, int], None] = False,
-    ) -> Any:
-        """Return a vector for each text, float32 [n, dim]; of a text that is no list, [dim].
+        adapters: str | Mapping[str, float] | None = None,
+    ) -> NDArray[np.float32]:
+        """Await the logits after each token; arguments, result and errors are those of `logits`.
 
-        With `pooling="none"`, a vector for each token: a list of arrays [n_tokens, dim].
-
-        A text may be given as token ids, which are taken as they are.
-
-        `prompt`: put in front of each text; `prompt_name`: one of `embedding.prompts` by
-        its name. `pooling`: how the tokens' vectors become the text's: "mean", "cls" (the first),
-        "last", "max" or "none". `normalize`: whether vectors have length 1.
-        `dimensions`: only so many first numbers, for models that were trained for it. For all of
-        these, None takes what the model says: see `embedding`. `truncate`: True cuts a text that is
-        too long for the model at its end, "left" at its beginning. `precision`: "float32",
-        "float16", "int8" (each vector's largest number becomes 127) or "binary" (a bit a number, in
-        int8 [n, dim / 8]). `batch_rows`: compute at most so many tokens at a time. `progress`:
-        True shows a line on a terminal, a function is called with how many texts are done, of how
-        many. `priority`: as for `generate`. A text's
-        vector does not depend on the texts beside it.
-
-        Raises UnsupportedModelError for a model that embeds nothing, ArgumentError for arguments
-        that make no sense and ContextOverflowError for a text that is too long; errors name the
-        text: "texts[2]: ...".
-
-        >>> import akunu
-        >>> with akunu.load("all-minilm.gguf") as model:  # doctest: +SKIP
-        ...     vectors = model.embed(["a cat", "a kitten", "a tractor"])
-        >>> vectors @ vectors[0]  # doctest: +SKIP
-        array([1.    , 0.7882, 0.2876], dtype=float32)
+        >>> import akunu, asyncio
+        >>> with akunu.load() as model:
+        ...     rows = asyncio.run(model.logits_async([1, 2, 3]))
+        >>> rows.shape[0]
+        3
         """
-        with told(progress, "embedding") as count:
-            job = self._embedding_job(
-                [texts] if isinstance(texts, str) else texts,
-                (prompt_name, prompt),
-                count,
-                pooling=pooling,
-                normalize=normalize,
-                dimensions=dimensions,
-                truncate=truncate,
-                precision=precision,
-                batch_rows=batch_rows,
-                priority=priority,
-            )
-            job.work()
-        return job.result[0] if isinstance(texts, str) else job.result
+        ids, first = self._rows(tokens, last)
+        native = self._open()
+        shares = adapter_shares(native, adapters)
+        if not ids.size:
+            return native.logits(ids)
+        pending = native.start_logits(ids, first, priority_of(priority), shares)
+        await self._done(pending)
+        return pending.take()
 
-    @property
-    def ranking(self) -> RankingFacts | None:
-        """How `rank` ranks where its caller does not say; None of a model that does not rank."""
-        return self._ranking
+    def _rows(
+        self, tokens: Sequence[SupportsIndex], last: int | None
+    ) -> tuple[NDArray[np.uint32], int]:
+        """Return the ids and the first of those whose logits are wanted."""
+        ids = token_ids(tokens, self._config.vocab_size, "tokens")
+        wanted = len(ids) if last is None else integer("last", last, 1, None, "or None")
+        return ids, max(0, len(ids) - wanted)
 
-    def rank(
+    def _reply(
         self,
-        query: str,
-        documents: Sequence[str],
-        top_k: int | None = None,
-        *,
-        normalize: bool | None = None,
-        instruction: str | None = None,
-        truncate: bool = False,
-        priority: int = 0,
-        progress: bool | Callable[[int, int], None] = False,
-    ) -> list[Ranked]:
-        """Return the documents by how well they answer the query, the best first.
+        prompt: Sequence[int],
+        splitter: ReplySplitter,
+        options: TextOptions,
+        thoughts: FreeText | None = None,
+        shorten: Shorten | None = None,
+    ) -> TextStream:
+        """Return the reply to a conversation whose prompt is there already.
 
-        For cross-encoders, which read the query and a document together. `top_k`: only so many of
-        them. `normalize`: whether scores are between 0 and 1 or as the model computes them; None
-        takes what the model says (see `ranking`). `instruction`: what the search is for; of
-        Qwen3-Reranker only. `truncate`: cuts a document that is too long beside the query; without
-        it that is an error. `progress` and `priority`: as for `embed`. A score does not depend on
-        the other documents.
-
-        Raises UnsupportedModelError for a model that does not rank, ArgumentError for arguments
-        that make no sense and ContextOverflowError for what is too long; errors name the document:
-        "documents[2]: ...".
-
-        >>> import akunu
-        >>> with akunu.load("bge-reranker-v2-m3.gguf") as model:  # doctest: +SKIP
-        ...     best = model.rank("what is a panda?", ["hi", "The giant panda is a bear."])[0]
-        >>> best.document  # doctest: +SKIP
-        'The giant panda is a bear.'
+        `thoughts`: what it begins with; they may have a budget. `shorten`: how the prompt gets
+        shorter where the context is full.
         """
-        with told(progress, "ranking") as count:
-            job = self._rank_job(
-                query,
-                documents,
-                top_k=top_k,
-                normalize=normalize,
-                instruction=instruction,
-                truncate=truncate,
-                priority=priority,
-                progress=count,
-            )
-            job.work()
-        return job.result
+        has_budget = thoughts is not None and thoughts.most_tokens is not None
+        rendered = Rendered(
+            new_splitter=lambda: splitter,
+            grammar=Grammar(after=thoughts) if has_budget else None,
+            thoughts=thoughts,
+        )
+        tokens = token_ids(prompt, self._config.vocab_size, "prompt")
+        text = Prompt(tokens, rendered, shorten=shorten)
+        return TextStream(self._open(), self._pipeline.begin(options, text))
 
     def close(self) -> None:
         """Free the model; texts under way end with an AkunuError. Closing twice is fine."""
-        native, self._native = self._native, None
+        native, self._pipeline.native = self._pipeline.native, None
         if native is not None:
             native.close()
 

@@ -15,52 +15,38 @@ from __future__ import annotations
 import copy
 import os
 import weakref
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, SupportsIndex
 
 from akunu.common.checks import file_path, flag, integer, priority_of
-from akunu.errors import AkunuError, ArgumentError, MisuseError
-from akunu.options.text_options import (
-    SamplingOptions,
-    TextArguments,
-    TextOptions,
-    lists_sampling_options,
-    sampling_options,
-)
+from akunu.errors import AkunuError, ArgumentError, ContextOverflowError, MisuseError
+from akunu.images.reader import with_own_images
+from akunu.options.text_options import SamplingOptions, TextOptions, sampling_options
+from akunu.storage.cache_identity import KeyedModel
+from akunu.storage.session_state import ChatSettings, State, save_session
 from akunu.templates.messages import has_images
+from akunu.text.async_text_stream import AsyncTextStream
+from akunu.text.pipeline import Pipeline
+from akunu.text.request import Request
+from akunu.text.signatures import continues, continues_async
 from akunu.text.text_stream import TextStream
+from akunu.text.wakers import result_of, running_loop
+from akunu.tokenizers.token_ids import token_ids
+from akunu.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
     from akunu import _core
-    from akunu.model import Model
-    from akunu.text.async_text_stream import AsyncTextStream
-    from akunu.text.batches import Prepared
     from akunu.text.completion import Completion
+    from akunu.text.encode import Prompt
     from akunu.text.reply_decoder import ReplyDecoder
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """What a session holds. Immutable, so that a fork is another name for it."""
-
-    tokens: tuple[int, ...] = ()
-    messages: tuple[Mapping[str, Any], ...] | None = None
-    """Of a conversation, oldest first; None of a text."""
-    before: State | None = None
-    """Of a conversation: what it was before the latest append or reply."""
-
-    def history(self) -> Iterator[State]:
-        """Yield this state and those of the conversation before it, latest first."""
-        state: State | None = self
-        while state is not None:
-            yield state
-            state = state.before
+_NO_SETTINGS = ChatSettings()
+_EMPTY = State()
 
 
 def _nothing() -> None:
@@ -88,12 +74,18 @@ class _Pending:
         return self.decoder is None and stream.is_closed
 
 
-@dataclass(frozen=True, slots=True)
-class ChatSettings:
-    """How a conversation is rendered; the arguments of `Model.session`."""
+class SessionModel(KeyedModel, Protocol):
+    """What a session needs of its model: `akunu.Model`."""
 
-    thinking: bool | str | None = None
-    template_variables: Mapping[str, Any] = field(default_factory=dict)
+    _pipeline: Pipeline
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What makes tokens of text."""
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether messages may have images."""
 
 
 class Session:
@@ -110,9 +102,9 @@ class Session:
 
     def __init__(
         self,
-        model: Model,
-        settings: ChatSettings = ChatSettings(),  # it is frozen
-        state: State = State(),  # it is frozen
+        model: SessionModel,
+        settings: ChatSettings = _NO_SETTINGS,
+        state: State = _EMPTY,
         notes: tuple[str, ...] = (),
         restored_tokens: int = 0,
     ) -> None:
@@ -212,7 +204,7 @@ class Session:
                 ids = self._encoded(content, bool(state.tokens))
             else:
                 wanted = "a text (str), token ids or messages"
-                ids = self._model._token_ids(content, "content", wanted).tolist()  # type: ignore[arg-type]
+                ids = token_ids(content, self._model.config.vocab_size, "content", wanted).tolist()  # type: ignore[arg-type]
             self._check_fits(len(state.tokens) + len(ids))
             self._state = replace(state, tokens=(*state.tokens, *ids))
 
@@ -223,20 +215,16 @@ class Session:
                 "conversation"
             )
         whole = (*(state.messages or ()), *(self._copied(each) for each in messages))
-        tokens = tuple(self._prepared_chat(whole).tokens.tolist())
+        tokens = tuple(self._prompt(State((), whole)).tokens.tolist())
         self._check_fits(len(tokens))
         self._state = State(tokens, whole, state if state.messages is not None else None)
 
     def _copied(self, message: Mapping[str, Any]) -> dict[str, Any]:
         if self._model.reads_images and has_images([message]):
-            from akunu.images.reader import with_own_images
-
             return with_own_images(message)
         return copy.deepcopy(dict(message))
 
     def _check_fits(self, n_tokens: int) -> None:
-        from akunu.errors import ContextOverflowError
-
         if n_tokens > self._model.context:
             raise ContextOverflowError(
                 f"the session would have {n_tokens} tokens, the context holds {self._model.context}"
@@ -250,42 +238,22 @@ class Session:
         opening = tokenizer.encode_pieces(["a"])
         return tokenizer.encode_pieces(["a", text])[len(opening) :]
 
-    def _prepared_chat(
-        self, messages: Sequence[Mapping[str, Any]], options: Any = None
-    ) -> Prepared:
-        from akunu.text.render import ChatRequest
-
-        return self._model._prepare_chat(
-            ChatRequest(
-                messages=[dict(each) for each in messages],
+    def _prompt(self, state: State, options: TextOptions | None = None) -> Prompt:
+        """Return the prompt of what the session holds; `options`: those of the reply to it."""
+        pipeline = self._model._pipeline
+        chosen = TextOptions() if options is None else options
+        if state.messages is None:
+            request = Request(prompt=state.tokens, options=chosen)
+        else:
+            request = Request(
+                messages=[dict(each) for each in state.messages],
                 thinking=self._settings.thinking,
                 template_variables=self._settings.template_variables or None,
-                form=options.structure.grammar if options and options.structure else None,
-            ),
-            self._model.context if options is None else self._model._room(options),
-        )
+                options=chosen,
+            )
+        return pipeline.prompt(request, pipeline.room(chosen))
 
-    @overload
-    def generate(
-        self,
-        options: SamplingOptions | None = None,
-        *,
-        stream: Literal[False] = False,
-        priority: int = 0,
-        **sampling: Unpack[TextArguments],
-    ) -> Completion: ...
-
-    @overload
-    def generate(
-        self,
-        options: SamplingOptions | None = None,
-        *,
-        stream: Literal[True],
-        priority: int = 0,
-        **sampling: Unpack[TextArguments],
-    ) -> TextStream: ...
-
-    @lists_sampling_options
+    @continues
     def generate(
         self,
         options: SamplingOptions | None = None,
@@ -293,7 +261,7 @@ class Session:
         stream: bool = False,
         priority: int = 0,
         **sampling: Any,
-    ) -> Completion | TextStream:
+    ) -> Any:
         """Return what follows, and append it; with `stream`, an iterator of its pieces.
 
         It is the text that `Model.generate` has for these tokens, or `Model.chat` for these
@@ -317,65 +285,42 @@ class Session:
         with self._lock:
             state = self._settled()
             native = self._model._open()
-            prepared = self._prepared(state, chosen)
-            decoder = self._model._begin(native, chosen, prepared, priority=priority)
+            prompt = self._reply_prompt(state, chosen)
+            decoder = self._model._pipeline.begin(chosen, prompt, priority_of(priority))
             pieces = TextStream(native, decoder)
-            prompt = tuple(prepared.tokens.tolist())
-            self._pending = _Pending(state, decoder, weakref.ref(pieces), prompt)
+            tokens = tuple(prompt.tokens.tolist())
+            self._pending = _Pending(state, decoder, weakref.ref(pieces), tokens)
         if stream:
             return pieces
         try:
-            with pieces:
-                for _ in pieces:
-                    pass
+            reply = pieces.complete()
         except BaseException:
             self._pending = None
             raise
         self._settled()
-        return pieces.completion
+        return reply
 
-    def _prepared(self, state: State, options: TextOptions) -> Prepared:
-        if state.messages is None:
-            return self._model._prepare_text(state.tokens, self._model._room(options))
-        if state.messages[-1].get("role") == "assistant":
+    def _reply_prompt(self, state: State, options: TextOptions) -> Prompt:
+        if state.messages is not None and state.messages[-1].get("role") == "assistant":
             raise ArgumentError(
                 "the last message of this conversation is the model's; append the next one"
             )
-        return self._prepared_chat(state.messages, options)
+        return self._prompt(state, options)
 
     async def append_async(
         self,
         content: str | Sequence[SupportsIndex] | Sequence[Mapping[str, Any]] | Mapping[str, Any],
     ) -> None:
         """Append as `append` does, where it may take long in a thread: the loop goes on."""
-        from akunu.text.async_calls import result_of
-
         with self._lock:
             self._settled()
-        is_quick = isinstance(content, str) and self._model._is_quick(content)
-        await result_of(partial(self.append, content), is_quick)
+        running_loop()
+        if isinstance(content, str) and self._model._pipeline.encodes_quickly(content):
+            self.append(content)
+        else:
+            await result_of(partial(self.append, content))
 
-    @overload
-    def generate_async(
-        self,
-        options: SamplingOptions | None = None,
-        *,
-        stream: Literal[False] = False,
-        priority: int = 0,
-        **sampling: Unpack[TextArguments],
-    ) -> Coroutine[Any, Any, Completion]: ...
-
-    @overload
-    def generate_async(
-        self,
-        options: SamplingOptions | None = None,
-        *,
-        stream: Literal[True],
-        priority: int = 0,
-        **sampling: Unpack[TextArguments],
-    ) -> AsyncTextStream: ...
-
-    @lists_sampling_options
+    @continues_async
     def generate_async(
         self,
         options: SamplingOptions | None = None,
@@ -383,7 +328,7 @@ class Session:
         stream: bool = False,
         priority: int = 0,
         **sampling: Any,
-    ) -> Coroutine[Any, Any, Completion] | AsyncTextStream:
+    ) -> Any:
         """Await what follows, and append it; with `stream`, iterate over its pieces.
 
         It is `generate` for coroutines: the event loop goes on meanwhile, and no thread waits. From
@@ -402,33 +347,31 @@ class Session:
         >>> first == second
         True
         """
-        from akunu.text.async_calls import result_of
-        from akunu.text.async_text_stream import AsyncTextStream
-
         chosen = sampling_options(options, sampling)
         flag("stream", stream)
         priority = priority_of(priority)
+        pipeline = self._model._pipeline
         with self._lock:
             state = self._settled()
             native = self._model._open()
             pending = _Pending(state)
 
-            def ready() -> tuple[TextOptions, Prepared, _core.Constraint | None]:
+            def ready() -> tuple[TextOptions, Prompt, _core.Constraint | None]:
                 compiled = chosen.compiled()
-                prepared = self._prepared(state, compiled)
-                return compiled, prepared, self._model._constraint_of(compiled, prepared)
+                prompt = self._reply_prompt(state, compiled)
+                return compiled, prompt, pipeline.constraint(compiled, prompt)
 
             async def begun() -> ReplyDecoder:
+                running_loop()
                 is_text = state.messages is None and chosen.form is None
-                is_quick = is_text and self._model._is_quick(state.tokens)
-                compiled, prepared, constraint = await result_of(ready, is_quick)
-                begin = partial(self._model._begin, native, compiled, prepared)
-                decoder = begin(priority=priority, constraint=constraint)
-                pending.prompt = tuple(prepared.tokens.tolist())
+                is_quick = is_text and pipeline.encodes_quickly(state.tokens)
+                compiled, prompt, constraint = ready() if is_quick else await result_of(ready)
+                decoder = pipeline.begin(compiled, prompt, priority, constraint=constraint)
+                pending.prompt = tuple(prompt.tokens.tolist())
                 pending.decoder = decoder
                 return decoder
 
-            pieces = AsyncTextStream(native, self._model._wakers, begun)
+            pieces = AsyncTextStream(native, pipeline.wakers, begun)
             pending.stream = weakref.ref(pieces)
             self._pending = pending
         return pieces if stream else self._complete(pieces, pending)
@@ -446,9 +389,7 @@ class Session:
 
     async def save_async(self, path: str | os.PathLike[str]) -> None:
         """Write the session to a file as `save` does, in a thread: the event loop goes on."""
-        from akunu.text.async_calls import result_of
-
-        await result_of(partial(self.save, path), is_quick=False)
+        await result_of(partial(self.save, path))
 
     def fork(self) -> Session:
         """Return another session that goes on from here; what is cached serves both.
@@ -506,8 +447,6 @@ class Session:
         whose tokens alone do not say what they show; AkunuError for a full disk, and what
         `generate` raises.
         """
-        from akunu.storage.session_state import save_session
-
         with self._lock:
             save_session(self._model, self._settings, self._settled(), file_path("path", path))
 

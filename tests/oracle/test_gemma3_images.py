@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from akunu.images.reader import ImageReader, open_image
-from akunu.text.render import ChatRequest
+from akunu.text.request import Request as ChatRequest
 
 pytestmark = pytest.mark.oracle
 
@@ -148,7 +148,7 @@ def test_chats_are_those_of_transformers(case: Case, ours: Any) -> None:
     expected = tokenizer(shown.replace("<start_of_image>", whole), add_special_tokens=False)
     expected_ids = expected["input_ids"]
     assert expected_ids.count(IMAGE) == 2 * N_TOKENS
-    prepared = ours._prepare_chat(ChatRequest(messages=messages), None)
+    prepared = ours._pipeline.prompt(ChatRequest(messages=messages))
     assert prepared.tokens.tolist() == expected_ids
     exact = case.logits(expected_ids, images)[-1]
     exact[list(ours.tokenizer.stop_ids)] = -np.inf

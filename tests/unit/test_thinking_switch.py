@@ -8,7 +8,8 @@ from tokenizer_support import byte_level
 
 from akunu.errors import ArgumentError
 from akunu.templates.chat_template import CHATML, ChatTemplate
-from akunu.text.render import ChatRequest, prepared
+from akunu.text.encode import chat_prompt as prepared
+from akunu.text.request import Request as ChatRequest
 from akunu.thinking.switch import with_system
 from akunu.tokenizers.tokenizer import Tokenizer
 from lines import each_line

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu.errors import QueueFullError
-from akunu.text.batches import SIDE_BY_SIDE
+from akunu.text.batches import MOST_BEGUN
 
 if TYPE_CHECKING:
     from akunu import _core
@@ -49,7 +49,7 @@ class RowJob(Generic[Begun]):
         """Begin a text, unless those under way are as many as may be, or no more may wait."""
         n_rows, most_rows = self.n_rows_of(text), self._batch_rows
         if self._under_way and (
-            len(self._under_way) >= SIDE_BY_SIDE
+            len(self._under_way) >= MOST_BEGUN
             or (most_rows is not None and self._n_rows + n_rows > most_rows)
         ):
             return False

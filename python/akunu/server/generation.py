@@ -20,8 +20,9 @@ from akunu.model import Model
 from akunu.server.http.errors import ApiError, api_error, stopping
 from akunu.server.http.json_body import JsonResponse
 from akunu.server.http.sending import Events, beside, pinging, unless_gone
-from akunu.server.models import ServedModel, ServedModels
+from akunu.server.models import ServedModels
 from akunu.server.observer import SILENT, Observer
+from akunu.server.served_model import ServedModel
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
 from akunu.text.deltas import Delta

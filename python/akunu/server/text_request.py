@@ -18,8 +18,8 @@ from akunu.server.http.errors import api_error, invalid, unsupported
 from akunu.server.journal.generation import JournalledGeneration
 from akunu.server.journal.idempotency import KEY, LAST_EVENT, idempotency_of
 from akunu.server.limits import with_limits
-from akunu.server.models import ServedModel
 from akunu.server.prompts import prompt_of, template_of
+from akunu.server.served_model import ServedModel
 from akunu.server.settings import ServerSettings
 from akunu.server.state import generation_arguments, state_of
 from akunu.text.async_text_stream import AsyncTextStream

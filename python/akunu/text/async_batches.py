@@ -1,4 +1,4 @@
-"""Many prompts in one awaited call; see `_batches`."""
+"""Many prompts in one awaited call; see batches.py."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from akunu.common.error_context import naming
 from akunu.errors import QueueFullError
 from akunu.text.async_text_stream import AsyncTextStream
-from akunu.text.batches import SIDE_BY_SIDE, Given, naming
+from akunu.text.batches import MOST_BEGUN, Given
 
 if TYPE_CHECKING:
     from akunu import _core
@@ -57,7 +58,7 @@ async def generate_all_async(
                     await one_is_over.wait()
 
     left = iter(range(len(prompts)))
-    workers = [asyncio.ensure_future(work(left)) for _ in range(min(SIDE_BY_SIDE, len(prompts)))]
+    workers = [asyncio.ensure_future(work(left)) for _ in range(min(MOST_BEGUN, len(prompts)))]
     try:
         await asyncio.gather(*workers)
     finally:

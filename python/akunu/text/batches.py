@@ -4,99 +4,45 @@ from __future__ import annotations
 
 import select
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from akunu import _core
-from akunu.errors import AkunuError, ArgumentError, ContextOverflowError, QueueFullError
+from akunu.common.error_context import naming
+from akunu.errors import ContextOverflowError, QueueFullError
+from akunu.text.submit import SIDE_BY_SIDE
 
 if TYPE_CHECKING:
-    from akunu.grammar import FreeText, Grammar
     from akunu.text.completion import Completion
-    from akunu.text.context_overflow import Shorten
+    from akunu.text.encode import Prompt
     from akunu.text.reply_decoder import ReplyDecoder
-    from akunu.text.reply_splitter import ReplySplitter
 
 Given = TypeVar("Given")
 
-# The engine runs 64 side by side; a few more wait, so that none of these places is empty.
-SIDE_BY_SIDE = 80
+MOST_BEGUN = SIDE_BY_SIDE + 16
+"""Of one call: a few more than run side by side wait, so that none of these places is empty."""
 # How often Python's main thread wakes to run signal handlers (Ctrl-C): src/python/wait_until.h.
 _SIGNAL_INTERVAL_MS = 50
 
 
-def is_batch(given: object) -> bool:
-    """Whether these are several prompts or conversations: a sequence of sequences or texts."""
-    if isinstance(given, (str, bytes, bytearray, memoryview)) or not isinstance(given, Sequence):
-        return False
-    first = given[0] if len(given) else None
-    return isinstance(first, (str, Sequence, np.ndarray)) and not isinstance(first, Mapping)
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """What a text begins with, and what reads it."""
-
-    tokens: NDArray[np.uint32]
-    splitter: ReplySplitter | None = None
-    grammar: Grammar | None = None
-    """What the text may be."""
-    functions: Mapping[str, Callable[..., Any]] | None = None
-    """The tools that are Python functions, by name."""
-    thoughts: FreeText | None = None
-    """What a form of the text begins behind."""
-    holds_form: bool = False
-    """Whether `grammar` holds the text to the form as well."""
-    text: str | None = None  # of a prompt that is one
-    holds_calls: bool = False  # whether what begins as a call is one
-    shorten: Shorten | None = None
-    """How it is shortened where the context is full; None: its oldest tokens go."""
-    images: Sequence[tuple[int, _core.Image]] = ()
-    """Each with the index of its first token."""
-
-
-def refuse_for_several(stream: object, n: object) -> None:
-    """Raise ArgumentError for what one prompt alone can have: pieces, and several answers."""
-    if stream:
-        raise ArgumentError(
-            "stream is True; it must be False for several prompts: make a stream for each of them"
-        )
-    if n is not None:
-        raise ArgumentError("n is for one prompt; of several, each has one answer")
-
-
-def prepared_all(
-    name: str, given: Sequence[Given], prepare: Callable[[Given], Prepared], context: int | None
-) -> list[Prepared]:
-    """Prepare each; an error says which one is bad, before any work.
+def prompts_of(
+    name: str, given: Sequence[Given], prompt_of: Callable[[Given], Prompt], context: int | None
+) -> list[Prompt]:
+    """Return the prompt of each; an error says which one is bad, before any work.
 
     `context`: tokens that one may have; None: it is shortened.
     """
     found = []
     for index, each in enumerate(given):
         with naming(f"{name}[{index}]"):
-            prepared = prepare(each)
-            if context is not None and len(prepared.tokens) > context:
+            prompt = prompt_of(each)
+            if context is not None and len(prompt.tokens) > context:
                 raise ContextOverflowError(
-                    f"the prompt has {len(prepared.tokens)} tokens, the context holds {context}; "
+                    f"the prompt has {len(prompt.tokens)} tokens, the context holds {context}; "
                     "make it shorter, or load the model with a longer context"
                 )
-        found.append(prepared)
+        found.append(prompt)
     return found
-
-
-@contextmanager
-def naming(name: str) -> Iterator[None]:
-    """Put a name in front of the message of an error of ours."""
-    try:
-        yield
-    except AkunuError as error:
-        raise type(error)(f"{name}: {error}") from None
 
 
 def generate_all(
@@ -111,7 +57,7 @@ def generate_all(
     done: dict[int, Completion] = {}
     try:
         while len(done) < len(prompts):
-            while len(under_way) < SIDE_BY_SIDE and len(done) + len(under_way) < len(prompts):
+            while len(under_way) < MOST_BEGUN and len(done) + len(under_way) < len(prompts):
                 index = len(done) + len(under_way)
                 try:
                     with naming(f"{name}[{index}]"):

@@ -1,76 +1,43 @@
-"""What a caller asks of a chat, and what becomes of it: a prompt, and how the reply is read."""
+"""From a request to text: the model's chat template, its tools, thoughts and images."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from akunu.common.checks import integer
 from akunu.errors import ArgumentError, ContextOverflowError, UnsupportedModelError
 from akunu.grammar import FreeText, Grammar
-from akunu.options.text_options import ToolsArgument
-from akunu.templates.chat_template import ChatTemplate, chat_pieces, template_ids, with_bos
+from akunu.images.reader import refuse_images, take_images
+from akunu.templates.chat_template import ChatTemplate, chat_pieces, template_ids
 from akunu.templates.messages import checked, has_images
-from akunu.text.batches import is_batch
 from akunu.text.context_overflow import refuse_too_long
 from akunu.text.reply_splitter import ReplySplitter
 from akunu.thinking.markers import ThinkingMarkers, markers_of
 from akunu.thinking.switch import with_system
-from akunu.tools.tool_choice import ToolUse, tool_use
+from akunu.tools.grammar import optional_calls, required_calls
+from akunu.tools.tool_choice import NO_TOOLS, ToolUse, tool_use
 
 if TYPE_CHECKING:
     from akunu.images.reader import ImageReader, Pixels
+    from akunu.text.request import Request
     from akunu.tokenizers.tokenizer import Tokenizer
 
-_MOST_TOKENS = 2**31 - 1
-_LATEST_TOKENS = 64  # enough for every opening of thoughts, however it is spelled
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatRequest:
-    """The arguments of a chat that are about the prompt. Raises ArgumentError for bad ones."""
-
-    messages: Sequence[Mapping[str, Any]]
-    tools: ToolsArgument = None
-    tool_choice: str | Mapping[str, Any] | None = "auto"
-    parallel_tool_calls: bool = True
-    thinking: bool | str | None = None
-    template_variables: Mapping[str, Any] | None = None
-    thinking_budget: int | None = None
-    form: Grammar | None = None
-    """What the answer may be, where that was asked for."""
-
-    def __post_init__(self) -> None:
-        """Refuse what has the wrong type."""
-        if self.thinking is not None and not isinstance(self.thinking, (bool, str)):
-            raise ArgumentError(
-                f"thinking is {self.thinking!r}; it must be True, False, or a level such as "
-                "'low', or None"
-            )
-        given = self.template_variables
-        if given is not None and not isinstance(given, Mapping):
-            raise ArgumentError(f"template_variables must be a dict, got {type(given).__name__}")
-        if self.thinking_budget is not None:
-            integer("thinking_budget", self.thinking_budget, 0, _MOST_TOKENS, "or None")
-            if self.thinking is False:
-                raise ArgumentError("thinking_budget is given, but thinking is False")
-
-
-def chat_requests(messages: Any, **arguments: Any) -> ChatRequest | list[ChatRequest]:
-    """Return the request of a conversation, or those of several."""
-    if is_batch(messages):
-        return [ChatRequest(messages=each, **arguments) for each in messages]
-    return ChatRequest(messages=messages, **arguments)
+_LATEST_CHARACTERS = 256  # more than any opening of thoughts has
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedChat:
-    """The ids of a prompt, and what reads the reply to it."""
+class Rendered:
+    """A request as text, and what is known of the reply to it."""
 
-    tokens: list[int]
-    splitter: ReplySplitter
-    functions: Mapping[str, Callable[..., Any]]
+    pieces: Sequence[str | int] = ()
+    """Texts, and the template's own control tokens by their ids."""
+    opening: str = ""
+    """What follows the pieces where thoughts have a budget and the template does not open them."""
+    images: Sequence[Pixels] = ()
+    new_splitter: Callable[[], ReplySplitter] | None = None
+    """Makes what tells the parts of a reply apart; None: all of it is text."""
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     """The tools that are Python functions, by name."""
     grammar: Grammar | None = None
     """What the reply may be: thoughts that have a budget, calls that must come."""
@@ -80,93 +47,100 @@ class PreparedChat:
     """Whether `grammar` holds the reply to the form as well."""
     holds_calls: bool = False
     """Whether what begins as a call is one: it may be cut, and is never dropped otherwise."""
-    images: Sequence[tuple[int, Pixels]] = ()
-    """Each with the index of its first token."""
 
 
-def prepared(
-    request: ChatRequest,
+def render(
+    request: Request,
     tokenizer: Tokenizer,
     template: ChatTemplate,
     context: int | None = None,
     reader: ImageReader | None = None,
     name: str = "this model",
-) -> PreparedChat:
-    """Render and tokenise a conversation.
+) -> Rendered:
+    """Render a conversation with a model's chat template.
 
     `reader`: of images, None where the model, of this `name`, reads none. Raises ArgumentError for
     what the template refuses, and for a switch or a variable that it does not have;
     ContextOverflowError for what is surely longer than `context` tokens and would take long; None:
     it may have any length.
     """
-    n_messages = len(request.messages) if isinstance(request.messages, (list, tuple)) else 0
+    messages: Any = request.messages
+    n_messages = len(messages) if isinstance(messages, (list, tuple)) else 0
     if context is not None and n_messages > context:  # each has a token, or more
         raise ContextOverflowError(
             f"the conversation has {n_messages} messages, the context holds {context} tokens"
         )
-    given: list[Pixels] = []
-    if has_images(request.messages):
-        from akunu.images.reader import refuse_images, take_images
-
+    images: list[Pixels] = []
+    if has_images(messages):
         if reader is None:
-            refuse_images(request.messages, name)
+            refuse_images(messages, name)
         else:
-            taken, given = take_images(request.messages, reader, context)
-            request = replace(request, messages=taken)
-    if request.thinking is None and request.thinking_budget is not None:
+            messages, images = take_images(messages, reader, context)
+    thinking = request.thinking
+    if thinking is None and request.thinking_budget is not None:
         check_budget(template)
-        request = replace(request, thinking=True)
-    use = tool_use(
-        template, request.messages, request.tools, request.tool_choice, request.parallel_tool_calls
-    )
-    request = replace(request, messages=use.messages)
-    messages = request.messages
+        thinking = True
+    use = NO_TOOLS
+    has_tools = request.tools is not None or request.tool_choice != "auto"
+    if has_tools or request.parallel_tool_calls is not True:
+        use = tool_use(
+            template, messages, request.tools, request.tool_choice, request.parallel_tool_calls
+        )
+        messages = use.messages
     variables = _template_variables(template, request.template_variables or {})
-    if request.thinking is not None:
-        messages, variables = _with_thinking(template, request, use.definitions, variables)
-    images: Sequence[tuple[int, Pixels]] = ()
+    if thinking is not None:
+        messages, variables = _with_thinking(
+            template, messages, thinking, use.definitions, variables
+        )
     pieces = chat_pieces(tokenizer, template, messages, tools=use.definitions, variables=variables)
     refuse_too_long(tokenizer, pieces, context)
-    if reader is not None and given:
-        placed = reader.placed(pieces, len(given))
-        tokens = with_bos(tokenizer, tokenizer.encode_pieces(placed))
-        if context is not None and len(tokens) > context:
-            raise ContextOverflowError(
-                f"the prompt has {len(tokens)} tokens, the context holds {context}; make it "
-                "shorter, or load the model with a longer context"
-            )
-        images = reader.places(tokens, given)
-    else:
-        tokens = with_bos(tokenizer, tokenizer.encode_pieces(pieces))
-    markers = markers_of(template.source)
-    is_open = markers.is_open(tokenizer.decode(tokens[-_LATEST_TOKENS:]))
-    free = None
+    markers = template.thinking_markers
+    is_open = markers.is_open(_end_of(tokenizer, pieces))
+    opening, free = "", None
     if request.thinking_budget is not None:
         if not is_open:  # most models do it themselves; here it is certain that they do
-            tokens += template_ids(tokenizer, template.thinking_ends[0])
+            opening = template.thinking_ends[0]
         is_open = True
         free = thoughts(tokenizer, template, int(request.thinking_budget))
-    knows_thoughts = markers.opening.strip() in template.source
-    form = request.form if use.wanted else None
-    grammar = _grammar(use, tokenizer, markers if knows_thoughts else None, is_open, free, form)
-    unlimited = FreeText(until=(markers.closing,)) if is_open and free is None else None
+    form = request.grammar if use.wanted else None
+    grammar = None
+    if use.family is not None or form is not None:
+        knows_thoughts = markers.opening.strip() in template.source
+        thinks = markers if knows_thoughts else None
+        grammar = _grammar(use, tokenizer, thinks, is_open, free, form)
+    elif free:
+        grammar = Grammar(after=free)
     holds_calls = grammar is not None and _holds_calls(use, form, free)
-    splitter = ReplySplitter(
-        markers,
-        in_reasoning=is_open,
-        calls=use.parser,
-        must_call=use.must_call and holds_calls,
-    )
-    return PreparedChat(
-        tokens,
-        splitter,
+
+    def new_splitter() -> ReplySplitter:
+        return ReplySplitter(
+            markers,
+            in_reasoning=is_open,
+            calls=use.parser,
+            must_call=use.must_call and holds_calls,
+        )
+
+    return Rendered(
+        pieces,
+        opening,
+        images,
+        new_splitter,
         use.functions,
         grammar,
-        unlimited,
+        FreeText(until=(markers.closing,)) if is_open and free is None else None,
         form is not None,
         holds_calls,
-        images,
     )
+
+
+def _end_of(tokenizer: Tokenizer, pieces: Sequence[str | int]) -> str:
+    """Return the end of a rendering as text, long enough for every opening of thoughts."""
+    end = ""
+    for piece in reversed(pieces):
+        end = (piece if isinstance(piece, str) else tokenizer.token_text(piece)) + end
+        if len(end) >= _LATEST_CHARACTERS:
+            break
+    return end
 
 
 def _grammar(
@@ -177,16 +151,12 @@ def _grammar(
     free: FreeText | None,
     form: Grammar | None,
 ) -> Grammar | None:
-    """Return what the reply may be: `free` first, if it is given, then calls or the form."""
-    from akunu.tools.grammar import optional_calls, required_calls
-
-    if use.family is None and form is not None:
+    """Return what the reply may be: `free` first, if there is some, then calls or the form."""
+    if use.family is None:
         raise UnsupportedModelError(
             "a form is asked for beside tools, but how this model writes calls is not known: its "
             "chat template shows a notation that is none of those in akunu.tools.families"
         )
-    if use.family is None:
-        return Grammar(after=free) if free else None
     way, tokens = use.family.ways[0], tokenizer.control_tokens()
     if use.must_call or form is not None:
         return required_calls(
@@ -244,13 +214,12 @@ def _template_variables(template: ChatTemplate, given: Mapping[str, Any]) -> dic
 
 def _with_thinking(
     template: ChatTemplate,
-    request: ChatRequest,
+    messages: Sequence[Mapping[str, Any]],
+    thinking: bool | str,
     tools: Sequence[Mapping[str, Any]] | None,
     variables: dict[str, Any],
 ) -> tuple[Sequence[Mapping[str, Any]], dict[str, Any]]:
     """Return messages and variables that make the prompt think, or not."""
-    thinking = request.thinking
-    assert thinking is not None
     switch = template.thinking_switch
     setting = switch.setting(thinking)
     for name in setting.variables:
@@ -262,14 +231,12 @@ def _with_thinking(
 
     def spelled(value: bool | str) -> tuple[Sequence[Mapping[str, Any]], dict[str, Any]]:
         setting = switch.setting(value)
-        messages = request.messages
-        if setting.system:
-            messages = with_system(checked(messages), setting.system)
-        return messages, {**variables, **setting.variables}
+        said = with_system(checked(messages), setting.system) if setting.system else messages
+        return said, {**variables, **setting.variables}
 
     def shown(value: bool) -> str:
-        messages, more = spelled(value)
-        return template.render(messages, tools=tools, **more)
+        said, more = spelled(value)
+        return template.render(said, tools=tools, **more)
 
     # Some templates look at their switch in some conversations only.
     if isinstance(thinking, bool) and switch.can_be_switched and shown(True) == shown(False):

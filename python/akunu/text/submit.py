@@ -1,11 +1,11 @@
-"""From the options of a text to what the engine takes."""
+"""From a prompt and the options of a text to what the engine writes."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -14,41 +14,83 @@ from numpy.typing import NDArray
 from akunu import _core
 from akunu.common.checks import integer
 from akunu.errors import ArgumentError
-from akunu.options.text_options import MAX_OPTION_WORDS, SamplingOptions
-from akunu.text.batches import Given, Prepared
+from akunu.options.adapter_options import adapter_weights
+from akunu.options.dry_breakers import breaker_words
+from akunu.options.text_options import MAX_OPTION_WORDS, SamplingOptions, TextOptions
+from akunu.text.context_overflow import GOES_ON, SHIFT, GoingOn, fitted, newest_tokens
+from akunu.text.logprobs import LogprobReader
 from akunu.text.reply_decoder import ReplyDecoder
 from akunu.tokenizers.token_ids import token_ids
 from akunu.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from akunu.grammar.structure import Structure
-    from akunu.text.logprobs import LogprobReader
+    from akunu.text.encode import Prompt
+    from akunu.text.render import Rendered
 
 _NO_LIMIT = 2**32 - 1  # more tokens than any context holds
 _WORDS_PER_BIAS = 2  # a token and a number
-SIDE_BY_SIDE = 64  # texts that the engine runs at a time, at most
+SIDE_BY_SIDE = 64
+"""Texts that the engine runs at a time, at least: `max_texts` in src/core/chip.h."""
 
 
-def begin_text(
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A text that the engine writes."""
+
+    generation: _core.Generation
+    prompt: list[int]
+    """The ids that it began with; fewer than the Prompt's where these were shortened."""
+    rendered: Rendered
+    options: TextOptions
+    text: str | None
+    """Of a prompt that is one."""
+
+    def decoder(self, tokenizer: Tokenizer) -> ReplyDecoder:
+        """Return what makes pieces of its tokens, and a Completion at its end."""
+        rendered, options = self.rendered, self.options
+        decoder = ReplyDecoder(
+            self.generation,
+            tokenizer,
+            self.prompt,
+            options.stop,
+            None if rendered.new_splitter is None else rendered.new_splitter(),
+            rendered.functions,
+            options.structure,
+            self._logprob_reader(tokenizer),
+            holds_calls=rendered.holds_calls and not options.stop,
+        )
+        if options.echo:
+            prompt = self.text
+            decoder.begin_with(tokenizer.decode(self.prompt) if prompt is None else prompt)
+        return decoder
+
+    def _logprob_reader(self, tokenizer: Tokenizer) -> LogprobReader | None:
+        """Return what reads the logprobs of a text; None where none are asked for."""
+        n, n_prompt = self.options.logprobs, self.options.prompt_logprobs
+        if n is None and n_prompt is None:
+            return None
+        return LogprobReader(self.generation, tokenizer, self.prompt, n, n_prompt)
+
+
+def submit(
     native: _core.NativeModel,
     tokenizer: Tokenizer,
-    prepared: Prepared,
-    options: SamplingOptions,
+    prompt: Prompt,
+    options: TextOptions,
     *,
     priority: int = 0,
     shares_with: _core.Generation | None = None,
     constraint: _core.Constraint | None = None,
-    structure: Structure | None = None,
-) -> ReplyDecoder:
+) -> Submitted:
     """Have the engine begin a text; raises what `Model.generate` raises.
 
     `shares_with`: another answer to the same prompt, which is computed once for both. `constraint`:
-    what rules it. `structure`: the form that it has then, and how an object is made of it.
+    what rules it.
     """
-    if options.echo and prepared.splitter is not None:
+    if options.echo and prompt.rendered.new_splitter is not None:
         raise ArgumentError("echo is True; what comes before a reply is no text: use generate")
-    tokens = prepared.tokens
-    if prepared.images and options.context_overflow != "stop":
+    tokens = prompt.tokens
+    if prompt.images and options.context_overflow != "stop":
         raise ArgumentError(
             f"context_overflow is {options.context_overflow!r}; with images it must be 'stop'"
         )
@@ -61,44 +103,27 @@ def begin_text(
             priority,
             shares_with,
             constraint,
-            images=prepared.images,
+            images=prompt.images,
         )
     else:
         tokens, generation = _start_beyond(
-            native, tokenizer, prepared, options, priority, shares_with, constraint
+            native, tokenizer, prompt, options, priority, shares_with, constraint
         )
-    prompt = tokens.tolist()
-    logprobs = _reader_of(generation, tokenizer, prompt, options)
-    decoder = ReplyDecoder(
-        generation,
-        tokenizer,
-        prompt,
-        options.stop,
-        prepared.splitter,
-        prepared.functions,
-        structure,
-        logprobs,
-        holds_calls=prepared.holds_calls and not options.stop,
-    )
-    if options.echo:
-        decoder.begin_with(tokenizer.decode(prompt) if prepared.text is None else prepared.text)
-    return decoder
+    return Submitted(generation, tokens.tolist(), prompt.rendered, options, prompt.text)
 
 
 def _start_beyond(
     native: _core.NativeModel,
     tokenizer: Tokenizer,
-    prepared: Prepared,
+    given: Prompt,
     options: SamplingOptions,
     priority: int,
     shares_with: _core.Generation | None,
     constraint: _core.Constraint | None,
 ) -> tuple[NDArray[np.uint32], _core.Generation]:
     """Begin a text that does not just stop where the context is full; return its prompt, too."""
-    from akunu.text.context_overflow import GOES_ON, SHIFT, GoingOn, fitted, newest_tokens
-
-    prompt = prepared.tokens
-    shorten = prepared.shorten or newest_tokens(prompt.tolist(), tokenizer.bos_id)
+    prompt = given.tokens
+    shorten = given.shorten or newest_tokens(prompt.tolist(), tokenizer.bos_id)
     prompt = fitted(prompt, native.context, options, shorten)
     if isinstance(shares_with, GoingOn):
         shares_with = shares_with.first
@@ -149,8 +174,6 @@ def _start(
         biases.update(dict.fromkeys(tokenizer.stop_ids, -math.inf))
     breakers = []
     if options.dry_multiplier > 0 and options.dry_sequence_breakers:
-        from akunu.tokenizers.dry_breakers import breaker_words
-
         breakers = breaker_words(tokenizer, options.dry_sequence_breakers)
     _check_room(biases, breakers, options)
     return native.start(
@@ -183,12 +206,9 @@ def _drafted(speculation: int | str) -> int:
 
 def adapter_shares(native: _core.NativeModel, adapters: object) -> dict[int, float]:
     """Return weights by the engine's numbers of adapters; ArgumentError for names without one."""
-    wanted = cast(
-        "tuple[tuple[str, float], ...]",
-        SamplingOptions(adapters=adapters).adapters,  # type: ignore[arg-type]
-    )
-    if not wanted:
+    if adapters is None or adapters == ():
         return {}
+    wanted = adapter_weights("adapters", adapters)
     loaded = native.adapters
     shares = {}
     for name, weight in wanted:
@@ -219,20 +239,6 @@ def _check_room(
     raise ArgumentError(f"logit_bias has {given} tokens{banned}{shared}")
 
 
-def _reader_of(
-    generation: _core.Generation,
-    tokenizer: Tokenizer,
-    prompt: Sequence[int],
-    options: SamplingOptions,
-) -> LogprobReader | None:
-    """Return what reads the logprobs of a text; None where none are asked for."""
-    if options.logprobs is None and options.prompt_logprobs is None:
-        return None
-    from akunu.text.logprobs import LogprobReader
-
-    return LogprobReader(generation, tokenizer, prompt, options.logprobs, options.prompt_logprobs)
-
-
 def checked_n(n: int | None, max_waiting: int) -> int | None:
     """Return how many answers are asked for; ArgumentError where it makes no sense.
 
@@ -251,29 +257,23 @@ def checked_n(n: int | None, max_waiting: int) -> int | None:
     return n
 
 
-def prepared_answers(prepare: Callable[[], Prepared], n: int) -> list[Prepared]:
-    """Prepare so many answers to one prompt."""
-    first = prepare()
-    if first.splitter is None:
-        return [first] * n
-    return [first, *(prepare() for _ in range(n - 1))]  # what reads a reply reads one alone
-
-
 def answers(
-    begin: Callable[[SamplingOptions, Given, _core.Generation | None], ReplyDecoder],
-    options: SamplingOptions,
-    prepared: Sequence[Given],
+    begin: Callable[[TextOptions, int, _core.Generation | None], ReplyDecoder],
+    options: TextOptions,
+    n: int,
 ) -> list[ReplyDecoder]:
     """Begin several answers to one prompt, which differ in their `answer_index`.
 
-    `begin` starts one, beside the first of them. Where one cannot begin, none does.
+    `begin` starts one, by its options and number, beside the first of them. Where one cannot begin,
+    none does.
     """
     seed = int.from_bytes(os.urandom(8), "little") if options.seed is None else options.seed
     begun: list[ReplyDecoder] = []
     try:
-        for index, each in enumerate(prepared, options.answer_index):
+        for number in range(n):
             first = begun[0].generation if begun else None
-            begun.append(begin(replace(options, seed=seed, answer_index=index), each, first))
+            index = options.answer_index + number
+            begun.append(begin(replace(options, seed=seed, answer_index=index), number, first))
     except BaseException:
         for decoder in begun:
             decoder.cancel()

@@ -190,6 +190,17 @@ class TextStream(StreamFacts, Iterator[str]):
                 self.close()
                 raise
 
+    def complete(self) -> Completion:
+        """Take all pieces and return the completion."""
+        decoder = self._decoder
+        try:
+            while decoder.reason is None:
+                decoder.take(decoder.generation.next())
+        finally:
+            self.close()
+        decoder.pending.clear()
+        return decoder.completion
+
     def close(self) -> None:
         """Cancel what is left; there are no more pieces after that. Closing twice is fine."""
         self._decoder.cancel()

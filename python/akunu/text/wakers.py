@@ -12,13 +12,15 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
+from akunu import _core
 from akunu.errors import MisuseError
+from akunu.grammar.separate_process import cancel_compiling
 
-if TYPE_CHECKING:
-    from akunu import _core
+Result = TypeVar("Result")
 
 
 class Wakers:
@@ -110,8 +112,6 @@ class _LoopWaker:
         loop: asyncio.AbstractEventLoop,
         by_loop: dict[asyncio.AbstractEventLoop, _LoopWaker],
     ) -> None:
-        from akunu import _core
-
         self.loop = loop
         self.native = _core.Waker()
         self.places: dict[int, Place] = {}
@@ -181,6 +181,30 @@ class _WaitingThread(threading.Thread):
     def stop(self) -> None:
         self._stopped = True
         self._native.interrupt()
+
+
+async def result_of(function: Callable[[], Result]) -> Result:
+    """Call a function that takes long in a thread of the loop's own executor.
+
+    Cancelling it ends the grammars that it compiles in other processes.
+    """
+    loop = running_loop()
+    try:
+        return await loop.run_in_executor(None, copy_context().run, function)
+    except asyncio.CancelledError:  # which the thread does not hear of
+        cancel_compiling()
+        raise
+
+
+async def done(wakers: Wakers, pending: _core.PendingLogits) -> None:
+    """Wait until what is pending can be taken; who stops waiting cancels it."""
+    place = wakers.join(pending)
+    try:
+        while not pending.is_done():
+            await place.news()
+    finally:
+        pending.cancel()
+        place.leave()
 
 
 def running_loop() -> asyncio.AbstractEventLoop:

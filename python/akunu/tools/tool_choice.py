@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from akunu.errors import ArgumentError, UnsupportedModelError
 from akunu.templates.messages import checked
@@ -12,10 +12,8 @@ from akunu.tools.definitions import checked_tools
 from akunu.tools.families import HERMES
 from akunu.tools.notation import Family
 from akunu.tools.parser import NotationParser
+from akunu.tools.template import ToolTemplate
 from akunu.tools.tools_in_messages import told_messages
-
-if TYPE_CHECKING:
-    from akunu.templates.chat_template import ChatTemplate
 
 CHOICES: Final = ("auto", "none", "required")
 
@@ -28,9 +26,7 @@ class ToolUse:
     """The conversation as the template gets it."""
     definitions: Sequence[Mapping[str, Any]] | None
     """The tools as the template gets them; None: none."""
-    parser: NotationParser | None = None
-    """What reads the calls of the reply; None: it may have none."""
-    functions: Mapping[str, Callable[..., Any]]
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     """The tools that are Python functions."""
     family: Family | None = None
     """How the reply writes calls."""
@@ -40,9 +36,19 @@ class ToolUse:
     """Calls that a reply may have; None: any number."""
     must_call: bool = False
 
+    @property
+    def parser(self) -> NotationParser | None:
+        """What reads the calls of one reply, made anew each time; None: it may have none."""
+        if self.family is None:
+            return None
+        return NotationParser(self.family.ways, self.wanted, most=self.most)
+
+
+NO_TOOLS: Final = ToolUse(messages=(), definitions=None)
+
 
 def tool_use(
-    template: ChatTemplate,
+    template: ToolTemplate,
     messages: Sequence[Mapping[str, Any]],
     tools: object,
     choice: object,
@@ -84,13 +90,9 @@ def tool_use(
             f"tool_choice is {choice!r}, but how this model writes calls is not known: its chat "
             "template shows a notation that is none of those in akunu.tools.families"
         )
-    parser = None
-    if family is not None:
-        parser = NotationParser(family.ways, wanted, most=None if parallel else 1)
     return ToolUse(
         messages=messages,
         definitions=definitions if knows else None,
-        parser=parser,
         functions=given.functions,
         family=family,
         wanted=wanted,

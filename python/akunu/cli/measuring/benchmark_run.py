@@ -14,7 +14,8 @@ import numpy as np
 from akunu import _core
 from akunu.cli.measuring.bench_run import begin_text
 from akunu.model import Model
-from akunu.text.batches import Prepared, generate_all
+from akunu.text.batches import generate_all
+from akunu.text.encode import Prompt
 from akunu.text.reply_decoder import ReplyDecoder
 
 # Tokens of a prompt: a question, a page, a chapter.
@@ -103,17 +104,17 @@ class TextBench:
         return generations
 
     def _begin(
-        self, n_tokens: int, generations: list[_core.Generation], prepared: Prepared
+        self, n_tokens: int, generations: list[_core.Generation], prompt: Prompt
     ) -> ReplyDecoder:
-        generation = begin_text(self._native, prepared.tokens, n_tokens)
+        generation = begin_text(self._native, prompt.tokens, n_tokens)
         generations.append(generation)
-        return ReplyDecoder(generation, self._model.tokenizer, prepared.tokens.tolist())
+        return ReplyDecoder(generation, self._model.tokenizer, prompt.tokens.tolist())
 
-    def _prompt(self, n_tokens: int) -> Prepared:
+    def _prompt(self, n_tokens: int) -> Prompt:
         """Return a part of the text that begins where no other prompt did."""
         begin = (self._n_prompts * 997) % len(self._tokens)
         self._n_prompts += 1
         rolled = self._tokens[begin:] + self._tokens[:begin]
         while len(rolled) < n_tokens:
             rolled += rolled
-        return Prepared(np.array(rolled[:n_tokens], dtype=np.uint32))
+        return Prompt(np.array(rolled[:n_tokens], dtype=np.uint32))

@@ -10,8 +10,8 @@ from akunu.server.anthropic.answer import MessageAnswer
 from akunu.server.anthropic.fields import MESSAGES_FIELDS, messages_request
 from akunu.server.fields.table import request_schema
 from akunu.server.http.json_body import JsonResponse, read_body
-from akunu.server.models import ServedModel
 from akunu.server.routes.described import body_of
+from akunu.server.served_model import ServedModel
 from akunu.server.state import entry_of, state_of
 from akunu.server.text_request import generation_of, n_prompt_tokens
 from akunu.text.async_text_stream import AsyncTextStream

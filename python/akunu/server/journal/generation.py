@@ -26,7 +26,7 @@ from akunu.server.http.json_body import written
 from akunu.server.http.sending import EVENT_STREAM, PING, Events, beside, pinging, unless_gone
 from akunu.server.journal.idempotency import Idempotency
 from akunu.server.journal.journal import WHOLE, KeptAnswer, Told
-from akunu.storage.session_state import _computed_by, _kv_type
+from akunu.storage.cache_identity import computed_on, kv_type_of
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.deltas import Delta
 
@@ -253,8 +253,8 @@ async def _begin(
     native = model._open()
     record: dict[str, Any] = {
         "computed_by": {
-            **_computed_by(native),
-            "kv_type": _kv_type(native),
+            **computed_on(native),
+            "kv_type": kv_type_of(native),
             "context": model.context,
         },
         "prompts": [stream.prompt_ids for stream in streams],

@@ -17,8 +17,8 @@ from akunu.server.llama_cpp.fields import (
     completion_request,
     infill_request,
 )
-from akunu.server.models import ServedModel
 from akunu.server.routes.described import body_of
+from akunu.server.served_model import ServedModel
 from akunu.server.state import state_of
 from akunu.server.text_request import generation_of
 from akunu.text.async_text_stream import AsyncTextStream

@@ -11,7 +11,6 @@ from akunu import __version__
 from akunu.model import Model
 from akunu.server.fields.table import checked, request_schema
 from akunu.server.http.json_body import JsonResponse, json_object, read_body
-from akunu.server.models import ServedModel
 from akunu.server.ollama.answer import OllamaAnswer
 from akunu.server.ollama.fields import (
     OLLAMA_CHAT_FIELDS,
@@ -23,6 +22,7 @@ from akunu.server.ollama.fields import (
 from akunu.server.ollama.models import listed, named, running, shown
 from akunu.server.prompts import ids_of
 from akunu.server.routes.described import body_of
+from akunu.server.served_model import ServedModel
 from akunu.server.state import state_of
 from akunu.server.text_request import generation_of
 from akunu.text.async_text_stream import AsyncTextStream

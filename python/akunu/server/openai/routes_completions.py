@@ -8,12 +8,12 @@ from starlette.responses import Response
 from akunu.model import Model
 from akunu.server.fields.table import request_schema
 from akunu.server.http.json_body import read_body
-from akunu.server.models import ServedModel
 from akunu.server.openai.chat_answer import ChatAnswer
 from akunu.server.openai.completions_answer import CompletionAnswer
 from akunu.server.openai.completions_fields import COMPLETION_FIELDS, completion_request
 from akunu.server.openai.fim_fields import FIM_FIELDS, fim_request
 from akunu.server.routes.described import body_of
+from akunu.server.served_model import ServedModel
 from akunu.server.state import state_of
 from akunu.server.text_request import generation_of
 from akunu.text.async_text_stream import AsyncTextStream

@@ -8,10 +8,10 @@ from starlette.responses import Response
 from akunu.model import Model
 from akunu.server.fields.table import request_schema
 from akunu.server.http.json_body import JsonResponse, read_body
-from akunu.server.models import ServedModel
 from akunu.server.openai.responses_answer import ResponseAnswer
 from akunu.server.openai.responses_fields import RESPONSES_FIELDS, response_request
 from akunu.server.routes.described import body_of
+from akunu.server.served_model import ServedModel
 from akunu.server.state import state_of
 from akunu.server.text_request import generation_of, n_prompt_tokens
 from akunu.text.async_text_stream import AsyncTextStream

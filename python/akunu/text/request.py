@@ -1,0 +1,115 @@
+"""What a caller asks of a model: a text that goes on from a prompt, or a reply to messages.
+
+The first step of the pipeline: Request, Rendered (render.py), Prompt (prompt.py), Submitted
+(submit.py), pieces (deltas.py, made by reply_decoder.py), Completion (completion.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from akunu.common.checks import integer, priority_of
+from akunu.errors import ArgumentError
+from akunu.grammar import Grammar
+from akunu.options.text_options import SamplingOptions, TextOptions, ToolsArgument, sampling_options
+
+_MOST_TOKENS = 2**31 - 1
+_NO_OPTIONS = TextOptions()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The arguments of one call, checked. Raises ArgumentError for bad ones."""
+
+    prompt: Any = None
+    """A text or token ids, of a request without messages."""
+    messages: Sequence[Mapping[str, Any]] | None = None
+    tools: ToolsArgument = None
+    tool_choice: str | Mapping[str, Any] | None = "auto"
+    parallel_tool_calls: bool = True
+    thinking: bool | str | None = None
+    template_variables: Mapping[str, Any] | None = None
+    thinking_budget: int | None = None
+    options: TextOptions = _NO_OPTIONS
+    priority: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what has the wrong type."""
+        if self.priority or type(self.priority) is not int:
+            object.__setattr__(self, "priority", priority_of(self.priority))
+        if self.messages is None:
+            return
+        if self.thinking is not None and not isinstance(self.thinking, (bool, str)):
+            raise ArgumentError(
+                f"thinking is {self.thinking!r}; it must be True, False, or a level such as "
+                "'low', or None"
+            )
+        variables = self.template_variables
+        if variables is not None and not isinstance(variables, Mapping):
+            raise ArgumentError(
+                f"template_variables must be a dict, got {type(variables).__name__}"
+            )
+        if self.thinking_budget is not None:
+            integer("thinking_budget", self.thinking_budget, 0, _MOST_TOKENS, "or None")
+            if self.thinking is False:
+                raise ArgumentError("thinking_budget is given, but thinking is False")
+
+    @property
+    def grammar(self) -> Grammar | None:
+        """What the answer may be, where the options say it and are compiled."""
+        structure = self.options.structure
+        return None if structure is None else structure.grammar
+
+    def compiled(self) -> Request:
+        """Return the request with the form of its text compiled, which may take long."""
+        if self.options.form is None:
+            return self
+        return replace(self, options=self.options.compiled())
+
+
+def text_request(
+    prompt: object, options: SamplingOptions | None, sampling: Mapping[str, Any], priority: object
+) -> Request | list[Request]:
+    """Return the request of a prompt, or those of several."""
+    chosen = sampling_options(options, sampling)
+    each: Any = {"options": chosen, "priority": priority}
+    if is_batch(prompt):
+        return [Request(prompt=one, **each) for one in prompt]  # type: ignore[attr-defined]
+    return Request(prompt=prompt, **each)
+
+
+def chat_request(
+    messages: Any,
+    options: SamplingOptions | None,
+    sampling: Mapping[str, Any],
+    **arguments: Any,
+) -> Request | list[Request]:
+    """Return the request of a conversation, or those of several."""
+    arguments["options"] = sampling_options(options, sampling)
+    if messages is None:
+        raise ArgumentError("messages must be a list of dicts, got NoneType")
+    if is_batch(messages):
+        return [Request(messages=each, **arguments) for each in messages]
+    return Request(messages=messages, **arguments)
+
+
+def is_batch(given: object) -> bool:
+    """Whether these are several prompts or conversations: a sequence of sequences or texts."""
+    if isinstance(given, (str, bytes, bytearray, memoryview)) or not isinstance(given, Sequence):
+        return False
+    first = given[0] if len(given) else None
+    return isinstance(first, (str, Sequence, np.ndarray)) and not isinstance(first, Mapping)
+
+
+def refuse_for_several(stream: object, n: object) -> None:
+    """Raise ArgumentError for what one prompt alone can have: pieces, and several answers."""
+    if stream:
+        raise ArgumentError(
+            "stream is True; it must be False for several prompts: make a stream for each of them"
+        )
+    if n is not None:
+        raise ArgumentError("n is for one prompt; of several, each has one answer")
