@@ -47,7 +47,9 @@ def test_a_page_says_all_that_there_is_to_do(page: str, tmp_path: Path) -> None:
         patch.write_text(block)
         run(copy, "git", "apply", "--unidiff-zero", "--recount", str(patch))
     by_hand = run(copy, "git", "diff", "--name-only").split()
-    (name, test) = re.findall(r"^`(tests/\S+\.py)`:\n\n```python\n(.*?)^```$", text, re.M | re.S)[0]
+    (name, test) = re.findall(
+        r"^`(tests/\S+\.py)`:\n\n[^\n]*\n```python\n(.*?)^```$", text, re.M | re.S
+    )[0]
     (copy / name).parent.mkdir(parents=True)
     (copy / name).write_text(test)
     assert len(by_hand) + 1 <= 3  # with the test
