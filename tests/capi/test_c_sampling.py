@@ -24,7 +24,7 @@ from akunu.options.text_options import declared_options
 from lines import each_line
 
 PROMPT = "user\nTell me: one two three, one two three, one two\nassistant\n"
-DRAWN: dict[str, Any] = {"temperature": 2.5, "seed": 11, "min_tokens": 24}
+SAMPLED: dict[str, Any] = {"temperature": 2.5, "seed": 11, "min_tokens": 24}
 
 # Fields of akunu_sampling, and what Python calls the same.
 CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -81,10 +81,10 @@ def test_each_option_is_pythons(
     fields: dict[str, Any],
     options: dict[str, Any],
 ) -> None:
-    usual = {**DRAWN, "temperature": options.get("temperature", DRAWN["temperature"])}
-    expected = known.generate(PROMPT, max_tokens=40, **{**DRAWN, **options})
+    usual = {**SAMPLED, "temperature": options.get("temperature", SAMPLED["temperature"])}
+    expected = known.generate(PROMPT, max_tokens=40, **{**SAMPLED, **options})
     assert expected.token_ids != known.generate(PROMPT, max_tokens=40, **usual).token_ids
-    sampling = ctypes.pointer(Sampling(**{**DRAWN, **fields}))
+    sampling = ctypes.pointer(Sampling(**{**SAMPLED, **fields}))
     ids = known.tokenizer.encode(PROMPT)
     taken, _, _ = generate(library, model, ids, max_tokens=40, sampling=sampling)
     assert taken == list(expected.token_ids)
@@ -92,28 +92,28 @@ def test_each_option_is_pythons(
 
 def test_every_number_is_tested_here() -> None:
     numbers = {name for name, each in declared_options().items() if each.packed}
-    assert numbers == {*DRAWN, *(name for _, options in CASES for name in options)}
+    assert numbers == {*SAMPLED, *(name for _, options in CASES for name in options)}
 
 
 def test_biases_bans_and_breakers_are_pythons(
     library: Library, model: Handle, known: akunu.Model
 ) -> None:
     ids = known.tokenizer.encode(PROMPT)
-    sampling = ctypes.pointer(Sampling(**DRAWN))
-    usual = known.generate(PROMPT, max_tokens=40, **DRAWN)
+    sampling = ctypes.pointer(Sampling(**SAMPLED))
+    usual = known.generate(PROMPT, max_tokens=40, **SAMPLED)
     banned = {usual.token_ids[0]: float("-inf"), usual.token_ids[3]: 2.5}
     biases = (TokenBias * 2)(*banned.items())
     taken, _, _ = generate(
         library, model, ids, max_tokens=40, sampling=sampling, logit_bias=biases, n_logit_bias=2
     )
-    expected = known.generate(PROMPT, max_tokens=40, logit_bias=banned, **DRAWN)
+    expected = known.generate(PROMPT, max_tokens=40, logit_bias=banned, **SAMPLED)
     assert taken == list(expected.token_ids) != list(usual.token_ids)
     taken, _, _ = generate(library, model, ids, max_tokens=60, sampling=sampling, ignore_eos=True)
-    expected = known.generate(PROMPT, max_tokens=60, ignore_eos=True, **DRAWN)
+    expected = known.generate(PROMPT, max_tokens=60, ignore_eos=True, **SAMPLED)
     assert taken == list(expected.token_ids)
     assert len(taken) == 60
     for breakers in ([], ["two"], ["e t", ", ", "é!"]):
-        dry = {**DRAWN, "dry_multiplier": 3.0}
+        dry = {**SAMPLED, "dry_multiplier": 3.0}
         listed = (ctypes.c_char_p * max(1, len(breakers)))(*(each.encode() for each in breakers))
         taken, _, _ = generate(
             library, model, ids, max_tokens=40, sampling=ctypes.pointer(Sampling(**dry)),
