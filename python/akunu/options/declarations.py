@@ -48,6 +48,8 @@ class Declared:
     src/core/rows.h, or of `LoadOptions` in src/inference/context_plan.h."""
     number: Callable[[Any], float] = lambda value: value
     """What is packed of its value."""
+    note: str = ""
+    """What stands beside it in `Sampling`."""
     opposite: str = ""
     """The name of its opposite in C and Swift, where the default is True: C's default is zero."""
     schema: Mapping[str, Any] | None = None

@@ -68,6 +68,7 @@ class SamplingOptions:
         Temperatures(0.0, 1e4),
         "0 (the default) takes the most likely words; higher surprises more.",
         packed="f",
+        note="0: greedy",
     )
     top_k: int = option(
         0,
@@ -120,6 +121,7 @@ class SamplingOptions:
         "Above 1 (the default): what was said lately is less likely.",
         packed="f",
         other_names=("repeat_penalty",),
+        note="over the last `penalty_window` tokens of the log",
     )
     frequency_penalty: float = option(
         0.0,
@@ -140,6 +142,7 @@ class SamplingOptions:
         packed="I",
         minus_one=2**31 - 1,
         other_names=("repeat_last_n",),
+        note="tokens, the row's own included",
     )
     penalize_prompt: bool = option(
         True,
@@ -147,6 +150,7 @@ class SamplingOptions:
         "Whether penalties and DRY look at the prompt too, or at the reply alone.",
         packed="I",
         opposite="no_prompt_penalties",
+        note="0: penalties and DRY look at the reply alone",
     )
     dry_multiplier: float = option(
         0.0,
@@ -191,12 +195,14 @@ class SamplingOptions:
         number=sampler_numbers,
         accepts="Sequence[str] | None",
         schema={"type": ["array", "null"], "items": {"type": "string"}},
+        note="kSampler... of four bits each, the first one lowest; 0: no more",
     )
     min_tokens: int = option(
         0,
         Integers(0, MAX_UINT32),
         "The least tokens to generate: the model cannot end its text before.",
         packed="I",
+        note="before so many are chosen, none of the stop ids is",
     )
     seed: int | None = option(
         None,
