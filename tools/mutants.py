@@ -48,7 +48,7 @@ GROUPS = {
 }
 # Whose tests are run.
 FOLDERS = tuple(f"tests/{name}/" for name in ("models", "kernels", "unit", "e2e", "server"))
-FILES_AT_ONCE = 8
+MOST_FILES_AT_ONCE = 8
 # What takes the place of an operator that stands between spaces.
 SWAPS = {
     " < ": " <= ",
@@ -327,9 +327,11 @@ def tests_of(mutant: Mutant, found: dict[str, dict]) -> Iterator[tuple[list[str]
         for name, each in found.items()
         if mutant.number in each["passed"] and not each["failed"]
     )
-    for first in range(0, len(through), FILES_AT_ONCE):
-        some = through[first : first + FILES_AT_ONCE]
+    n_files = 1  # mostly one is enough
+    while through:
+        some, through = through[:n_files], through[n_files:]
         yield [name for _, name in some], sum(seconds for seconds, _ in some)
+        n_files = min(2 * n_files, MOST_FILES_AT_ONCE)
 
 
 def turn_on(
