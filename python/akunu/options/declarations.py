@@ -26,8 +26,8 @@ class Declared:
     """Its code for `struct`, where it is a field of `Sampling` in src/core/rows.h."""
     for_chat: bool = True
     """Whether it means something where one types to a model."""
-    number: Callable[[Any], float] = lambda value: value
-    """What is packed of its value."""
+    number: Callable[[Any], float] | None = None
+    """What is packed of its value; None: the value."""
     for_command_line: bool = True
     """Whether the command line has an option for it under its own name."""
     minus_one: Any = ...

@@ -282,8 +282,11 @@ class SamplingOptions:
         """Refuse what makes no sense, and make plain numbers of NumPy's."""
         for name, declared in declared_options().items():
             value = getattr(self, name)
+            default = type(self).__dataclass_fields__[name].default
+            if value is default:  # which is in the form in which it is kept
+                continue
             if value is None:
-                value = type(self).__dataclass_fields__[name].default
+                value = default
             if declared.minus_one is not ...:
                 with suppress(TypeError):  # where it is no integer, it is refused below
                     if operator.index(value) == -1:
@@ -311,13 +314,24 @@ class SamplingOptions:
 
     def packed(self, seed: int) -> bytes:
         """Return the struct `Sampling` of src/core/rows.h; `seed` where the options have none."""
-        values = {
-            name: getattr(self, name) for name, each in declared_options().items() if each.packed
-        }
-        values["seed"] = seed if self.seed is None else self.seed
-        values = {name: declared_options()[name].number(each) for name, each in values.items()}
-        codes = "".join(each.packed for each in declared_options().values())
-        return struct.pack("<" + codes, *values.values())
+        numbers = []
+        for name, declared in _packed_options():
+            value = getattr(self, name)
+            if name == "seed" and value is None:
+                value = seed
+            numbers.append(value if declared.number is None else declared.number(value))
+        return _packed_struct().pack(*numbers)
+
+
+@cache
+def _packed_options() -> tuple[tuple[str, Declared], ...]:
+    """Return those that the engine gets in one record, in its order."""
+    return tuple((name, each) for name, each in declared_options().items() if each.packed)
+
+
+@cache
+def _packed_struct() -> struct.Struct:
+    return struct.Struct("<" + "".join(each.packed for _, each in _packed_options()))
 
 
 @cache

@@ -11,7 +11,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from akunu.server.engine_gauges import EngineGauges
 from akunu.server.http.access_log import Entry
 from akunu.server.models import ServedModels
-from akunu.server.observer import Observer
 from akunu.text.completion import Completion
 
 if TYPE_CHECKING:
@@ -134,7 +133,7 @@ class Metrics:
         )
 
 
-class CountingObserver(Observer):
+class Observer:
     """Counts the texts of one request, and notes them in its line of the log."""
 
     def __init__(self, metrics: Metrics, entry: Entry) -> None:

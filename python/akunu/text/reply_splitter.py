@@ -13,7 +13,7 @@ from collections.abc import Collection, Generator, Sequence
 from typing import Protocol
 
 from akunu.text.deltas import Delta, ReasoningDelta, TextDelta, ToolCallCut, ToolCallDropped
-from akunu.text.stop_strings import StopFinder
+from akunu.text.stop_strings import NO_STOPS, StopFinder
 from akunu.thinking.markers import ThinkingMarkers
 from akunu.tools.text_reader import Markers, TextReader, Waiting
 
@@ -65,11 +65,13 @@ class ReplySplitter:
         """
         self._calls = calls
         self._must_call = must_call
-        self._stops = StopFinder(())
+        self._stops = NO_STOPS
         self._is_cut = False
         self._in_answer = False
+        self._passes = False  # whether all that comes is text, as nothing may interrupt the answer
         self._thinking = thinking
-        self._in_reasoning = in_reasoning and thinking is not None
+        self.in_reasoning = in_reasoning and thinking is not None
+        """Whether reasoning has begun and not ended."""
         openings: tuple[str, ...] = ()
         silent: tuple[str, ...] = ()
         self._ends: tuple[str, ...] = ()
@@ -84,6 +86,8 @@ class ReplySplitter:
         self._parts = Markers([*self._openings, *self._silent, *call_openings])
         self._reader = TextReader()
         self._out: list[Delta] = []
+        self.is_complete = False
+        """Whether nothing of interest can follow: the reply has all calls that it may have."""
         self._has_text = False
         self._after_call = False  # and nothing but whitespace came since
         self._parser: Generator[None, None, None] = self._reply()
@@ -97,26 +101,20 @@ class ReplySplitter:
         around = (*self._openings, *closing, *self._silent, *self._ends)
         return (*around, *(calls.markers if calls else ()))
 
-    @property
-    def in_reasoning(self) -> bool:
-        """Whether reasoning has begun and not ended."""
-        return self._in_reasoning
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether nothing of interest can follow: the reply has all calls that it may have."""
-        return self._calls is not None and self._calls.is_complete
-
     def end_answers_at(self, stops: StopFinder) -> None:
         """Let the first string that this finds in an answer end the reply; before any text."""
         self._stops = stops
 
     def push(self, piece: str) -> list[Delta]:
         """Return what is certain now that `piece` has come; nothing after a stop string."""
+        if self._passes and self._stops is NO_STOPS:
+            return [TextDelta(piece)] if piece else []
         text = self._stops.push(piece) if self._in_answer else piece
         if text:
             self._reader.text += text
             next(self._parser)
+            if self._calls is not None:
+                self.is_complete = self._calls.is_complete
         return self._taken()
 
     def finish(self, *, is_cut: bool = False) -> list[Delta]:
@@ -171,7 +169,7 @@ class ReplySplitter:
 
     def _reply(self) -> Waiting[None]:
         yield
-        if self._in_reasoning:
+        if self.in_reasoning:
             yield from self._reader.skip_space()
             yield from self._marker_here(self._openings)  # some models open it once more
             yield from self._reasoning()
@@ -194,7 +192,7 @@ class ReplySplitter:
             markers = self._silent | self._openings if may_reason else self._silent
             found = yield from self._marker_here(markers)
             if found in self._openings:
-                self._in_reasoning = True
+                self.in_reasoning = True
                 yield from self._reasoning()
                 may_reason = self._may_reason_again
             elif not found:
@@ -235,7 +233,7 @@ class ReplySplitter:
                 reader.at += len(text)
             if found is not None:
                 reader.at = place + len(found)
-                self._in_reasoning = False
+                self.in_reasoning = False
                 yield from reader.skip_space()
                 break
             if reader.is_over:
@@ -258,6 +256,7 @@ class ReplySplitter:
         reader.at = kept
         reader.forget()
         if found is None:
+            self._passes = self._has_text and not self._markers
             if not reader.is_over:
                 yield from reader.more()
                 return True

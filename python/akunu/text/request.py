@@ -71,6 +71,9 @@ class Request:
         return replace(self, options=self.options.compiled())
 
 
+_OWN = frozenset(Request.__dataclass_fields__) - {"options"}
+
+
 def text_request(
     prompt: object, options: SamplingOptions | None, sampling: Mapping[str, Any], priority: object
 ) -> Request | list[Request]:
@@ -95,6 +98,16 @@ def chat_request(
     if is_batch(messages):
         return [Request(messages=each, **arguments) for each in messages]
     return Request(messages=messages, **arguments)
+
+
+def request_of(arguments: Mapping[str, Any]) -> Request:
+    """Return the request of the keyword arguments of `generate` or `chat`, which are known to be.
+
+    Raises ArgumentError for values that make no sense.
+    """
+    own = {name: value for name, value in arguments.items() if name in _OWN}
+    sampling = {name: value for name, value in arguments.items() if name not in _OWN}
+    return Request(**own, options=sampling_options(None, sampling))
 
 
 def is_batch(given: object) -> bool:

@@ -84,6 +84,7 @@ class Tokenizer:
         self._word_steps: dict[str, Any] | None = None  # see `_word_models`
         if vocabulary.model in WORD_MODELS or (vocabulary.model == "bert" and vocabulary.steps):
             self._word_steps = json.loads(vocabulary.steps)
+        self._skipped: dict[tuple[str, ...], frozenset[int]] = {}  # by what is kept
         # Whether text behind a special token begins like a new one.
         self._opens_anew = not vocabulary.space_prefix_at_start_only
 
@@ -469,9 +470,22 @@ class Tokenizer:
         """
         skipped: Set[int] = self.control_ids if skip_special else frozenset()
         if skipped and keep:
-            names = self.control_tokens()
-            skipped -= {i for name, i in names.items() if any(name in text for text in keep)}
+            skipped = self._skipped_beside(tuple(keep))
         return TokenStream(self, skipped=skipped, prompt=prompt)
+
+    def _skipped_beside(self, keep: tuple[str, ...]) -> frozenset[int]:
+        """Return the control tokens that are no part of these texts."""
+        found = self._skipped.get(keep)
+        if found is None:
+            names = self.control_tokens()
+            kept = {i for name, i in names.items() if any(name in text for text in keep)}
+            # Requests with other tools have other texts: what is remembered stays small.
+            self._skipped = {
+                **dict(list(self._skipped.items())[-7:]),
+                keep: self.control_ids - kept,
+            }
+            found = self._skipped[keep]
+        return found
 
     def _encode_text(self, text: str, opens: bool, parse_special: bool) -> list[int]:
         # Read before the encoder is looked at: another thread that builds it lets go of the merges
@@ -503,12 +517,11 @@ class Tokenizer:
             )
         return index
 
-    def _is_special(self, index: int) -> bool:
-        """Whether text right after this token opens anew (see `encode_pieces`)."""
-        kind = self._types[index]
-        if self._are_words_apart:
-            return kind == CONTROL
-        return kind in (UNKNOWN, CONTROL, USER_DEFINED)
+    @cached_property
+    def _special_ids(self) -> frozenset[int]:
+        """The tokens after which text opens anew (see `encode_pieces`)."""
+        kinds = [CONTROL] if self._are_words_apart else [CONTROL, UNKNOWN, USER_DEFINED]
+        return frozenset(np.flatnonzero(np.isin(self._vocabulary.types, kinds)).tolist())
 
     @property
     def opens_with_space(self) -> bool:
@@ -604,32 +617,40 @@ class TokenStream:
     ) -> None:
         """Use `Tokenizer.stream`."""
         self._tokenizer = tokenizer
+        self._bytes = tokenizer._bytes
+        self._special = tokenizer._special_ids
         self._skipped = skipped
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._opens = True
+        self.is_within_character = False
+        """Whether the latest token ended inside a character, whose text is still to come."""
         for token in deque(_items("prompt", prompt, "a sequence of token ids (int)"), maxlen=1):
-            self._opens = tokenizer._opens_anew and tokenizer._is_special(
-                tokenizer._checked_id(token)
-            )
+            index = tokenizer._checked_id(token)
+            self._opens = tokenizer._opens_anew and index in self._special
 
     def push(self, token: SupportsIndex) -> str:
         """Return the text that is complete now that `token` has arrived, often ''."""
-        return self._decoder.decode(self.push_bytes(token))
+        text: str = self._decoder.decode(self.push_bytes(token))
+        self.is_within_character = bool(self._decoder.getstate()[0])
+        return text
 
     def push_bytes(self, token: SupportsIndex) -> bytes:
         """Return the bytes that `token` adds to the text."""
-        tokenizer = self._tokenizer
-        index = tokenizer._checked_id(token)
+        spelled = None
+        if type(token) is int and 0 <= token < len(self._bytes):
+            index, spelled = token, self._bytes[token]
+        if spelled is None:
+            index = self._tokenizer._checked_id(token)
+            spelled = self._tokenizer.token_bytes(index)
         is_skipped = index in self._skipped
-        if tokenizer._is_special(index):
+        if index in self._special:
             # Words on both sides of a token that is not shown stay apart.
-            if not (is_skipped and tokenizer._are_words_apart):
-                self._opens = tokenizer._opens_anew
-            return b"" if is_skipped else tokenizer.token_bytes(index)
+            if not (is_skipped and self._tokenizer._are_words_apart):
+                self._opens = self._tokenizer._opens_anew
+            return b"" if is_skipped else spelled
         if is_skipped:
             return b""
-        spelled = tokenizer.token_bytes(index)
-        if self._opens and tokenizer._strips_space:
+        if self._opens and self._tokenizer._strips_space:
             spelled = spelled.removeprefix(b" ")
         self._opens = False
         return spelled
@@ -639,11 +660,6 @@ class TokenStream:
         raise MisuseError(
             "a TokenStream cannot be copied or pickled; start another with Tokenizer.stream()"
         )
-
-    @property
-    def is_within_character(self) -> bool:
-        """Whether the latest token ended inside a character, whose text is still to come."""
-        return bool(self._decoder.getstate()[0])
 
     def finish(self) -> str:
         """Return what is left: U+FFFD for an unfinished character, else ''."""

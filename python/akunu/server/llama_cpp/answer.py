@@ -7,35 +7,34 @@ from typing import Any, Final
 
 from akunu.server.http.errors import ApiError
 from akunu.server.http.sending import EVENT_STREAM, PING, event
-from akunu.server.llama_cpp.fields import LlamaAsked
+from akunu.server.llama_cpp.fields import LlamaFormat
+from akunu.server.prompts import ids_of
+from akunu.server.text_request import AnswerContext
 from akunu.server.unsent_logprobs import Untold
 from akunu.server.usage import timings_of
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
 from akunu.text.deltas import Delta, TextDelta
 from akunu.text.logprobs import TokenLogprob
-from akunu.tokenizers.tokenizer import Tokenizer
 
 _LEAST: Final = -9999.0  # JSON has no infinity
 
 
 class LlamaAnswer:
-    """One answer; a `Dialect`."""
+    """One answer; an `Answer`."""
 
     media_type = EVENT_STREAM
     ping = PING
 
-    def __init__(self, wanted: LlamaAsked) -> None:
+    def __init__(self, context: AnswerContext, wanted: LlamaFormat) -> None:
         """`wanted`: what is told besides the texts."""
-        self.model = ""
-        self.tokenizer: Tokenizer | None = None
-        self.prompts: list[str | list[int]] = []
-        """The answer repeats them, as texts."""
+        self.model = context.model
+        self._tokenizer = context.tokenizer
         self._wanted = wanted
         self._untold = Untold()
         self._n_tokens: dict[int, int] = {}
 
-    def whole(self, replies: Sequence[Completion]) -> Any:
+    def from_replies(self, replies: Sequence[Completion]) -> Any:
         """Return the answer that is no stream: an object, or a list for a list of prompts."""
         returns_tokens = self._wanted.returns_tokens
         told = [
@@ -44,11 +43,11 @@ class LlamaAnswer:
         ]
         return told if self._wanted.is_list else told[0]
 
-    def opened(self) -> bytes:
+    def opened(self, streams: Sequence[AsyncTextStream]) -> bytes:
         """Return nothing: the first event has text."""
         return b""
 
-    def part(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
+    def from_piece(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
         """Return the event of a piece."""
         assert isinstance(delta, TextDelta)  # there is no chat
         probabilities: dict[str, Any] = {}
@@ -98,7 +97,7 @@ class LlamaAnswer:
             "tokens_predicted": reply.completion_tokens,
             "tokens_evaluated": reply.prompt_tokens,
             "tokens_cached": reply.cached_tokens,
-            "generation_settings": _settings(wanted.asked.arguments),
+            "generation_settings": _settings(wanted.arguments),
             "prompt": self._prompt(index),
             "has_new_line": "\n" in reply,
             "truncated": False,
@@ -113,11 +112,10 @@ class LlamaAnswer:
         return found
 
     def _prompt(self, index: int) -> str:
-        prompt = self.prompts[index]
+        prompt = self._wanted.prompts[index]
         if isinstance(prompt, str):
             return prompt
-        assert self.tokenizer is not None
-        return self.tokenizer.decode(prompt)
+        return self._tokenizer.decode(ids_of(self._tokenizer, prompt, None))
 
 
 def _stop_type(reply: Completion) -> str:
