@@ -6,19 +6,21 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from akunu import _core
 from akunu.common.checks import flag
 from akunu.common.quoting import shorten
-from akunu.common.typos import explains_typos
 from akunu.errors import AkunuError, ArgumentError, UnsupportedModelError
 from akunu.model import Model
-from akunu.options.text_options import AUTO, LoadOptions
+from akunu.options.text_options import AUTO, LoadOptions, lists_load_options
 from akunu.storage.model_files import open_model_files, read_tokenizer
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from akunu.hub.watch import Watch
+    from akunu.options.arguments import LoadArguments
 
 _DATA = Path(__file__).parent / "data"
 
@@ -26,27 +28,13 @@ _DATA = Path(__file__).parent / "data"
 PACKAGED_MODELS: Mapping[str, Path] = {"ember": _DATA / "ember-q8_0.gguf"}
 
 
-@explains_typos
+@lists_load_options
 def load(
     path_or_name: str | os.PathLike[str] = "ember",
     /,
     *,
-    device: str = "auto",
-    context: int | None = None,
-    threads: int | Literal["auto"] | None = None,
-    kv_type: str = "f16",
-    kv_memory: int | None = None,
-    gpu_memory: int | None = None,
-    gpus: int = 1,
-    prefix_cache: bool = True,
-    cache_dir: str | os.PathLike[str] | None = None,
-    cache_size: int = 8 * 2**30,
-    max_waiting: int = 1024,
-    adapters: Mapping[str, str | os.PathLike[str]] | None = None,
-    mmproj: str | os.PathLike[str] | None = None,
-    draft: str | os.PathLike[str] | None = None,
-    prediction_head: bool = False,
     local_only: bool = False,
+    **options: Unpack[LoadArguments],
 ) -> Model:
     """Load a model from its file or directory, or by name; one of the hub is fetched if missing.
 
@@ -68,38 +56,22 @@ def load(
     ...     model.context
     512
     """
-    options = LoadOptions(
-        device=device,
-        context=context,
-        threads=threads,
-        kv_type=kv_type,
-        kv_memory=kv_memory,
-        gpu_memory=gpu_memory,
-        gpus=gpus,
-        prefix_cache=prefix_cache,
-        cache_dir=cache_dir,
-        cache_size=cache_size,
-        max_waiting=max_waiting,
-        adapters=adapters,
-        mmproj=mmproj,
-        draft=draft,
-        prediction_head=prediction_head,
-    )
+    chosen = LoadOptions(**options)  # type: ignore[arg-type]  # None is the default
     flag("local_only", local_only)
-    path = find_model(path_or_name, options, local_only=local_only)
+    path = find_model(path_or_name, chosen, local_only=local_only)
     if path.suffix != ".gguf":  # which is looked into below, when it is open
         _refuse_speech(path)
     draft_path = None
-    if options.draft is not None:
-        draft_path = find_model(options.draft, options, local_only=local_only)
+    if chosen.draft is not None:
+        draft_path = find_model(chosen.draft, chosen, local_only=local_only)
     choice = None
-    if options.threads == AUTO:
+    if chosen.threads == AUTO:
         from akunu.thread_choice import with_chosen_threads
 
-        options, choice = with_chosen_threads(path, options)
+        chosen, choice = with_chosen_threads(path, chosen)
     # The engine maps the weights in a thread of its own while this one checks the vocabulary (which
     # takes longer, if it is large) and stays open for Ctrl-C.
-    loading = begin_load(path, options, draft_path=draft_path)
+    loading = begin_load(path, chosen, draft_path=draft_path)
     try:
         files = open_model_files(path)
         if files.get("general.architecture") == "whisper":
@@ -118,14 +90,14 @@ def load(
     except BaseException:
         loading.abandon()
         raise
-    model = Model(loading.result(), tokenizer, path, files, options.max_waiting, choice)
-    if options.cache_dir is None and options.cache_size != LoadOptions().cache_size:
+    model = Model(loading.result(), tokenizer, path, files, chosen.max_waiting, choice)
+    if chosen.cache_dir is None and chosen.cache_size != LoadOptions().cache_size:
         model._notes += ("cache_size is given without cache_dir: nothing is kept on the disk",)
-    if options.cache_dir is not None:
+    if chosen.cache_dir is not None:
         from akunu.storage.disk_cache import keep_on_disk
 
         try:
-            model._notes += keep_on_disk(model, options)
+            model._notes += keep_on_disk(model, chosen)
         except BaseException:
             model.close()
             raise

@@ -156,7 +156,7 @@ print("ends", flush=True)
 
 IMPORTS = """
 import sys, time
-from akunu.cli import interrupts
+from akunu.cli.terminal import interrupts
 
 def run():
     try:

@@ -33,9 +33,6 @@ from akunu.cli.shared_options import (
     Loading,
     takes_form,
     takes_loading,
-    takes_loading_encoder,
-    takes_loading_with_adapters,
-    takes_loading_with_disk,
 )
 from akunu.cli.speech_commands import LISTEN_HELP, TRANSCRIBE_HELP, listen, transcribe
 from akunu.cli.terminal import console
@@ -156,7 +153,7 @@ def _options(
 
 @options.takes_sampling
 @takes_form
-@takes_loading_with_adapters
+@takes_loading
 def chat(
     first: FirstModel = None,
     rest: Annotated[
@@ -261,7 +258,7 @@ def chat(
 
 @options.takes_sampling
 @takes_form
-@takes_loading_with_adapters
+@takes_loading
 def complete(
     first: FirstModel = None,
     model: options.NamedModel = None,
@@ -303,7 +300,7 @@ def complete(
     return console.reported(run)
 
 
-@takes_loading_encoder
+@takes_loading
 def embed(
     model: Annotated[
         str,
@@ -367,7 +364,7 @@ def embed(
     return console.reported(run)
 
 
-@takes_loading_encoder
+@takes_loading
 def rank(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="A cross-encoder: a file's path or a name.")
@@ -517,7 +514,7 @@ def remove_models(
     return console.reported(run)
 
 
-@takes_loading_with_disk
+@takes_loading
 def plan(
     first: FirstModel = None,
     model: options.NamedModel = None,

@@ -14,6 +14,7 @@ import typer
 from akunu.cli.terminal import console
 from akunu.cli.wording import refusal
 from akunu.errors import ArgumentError
+from akunu.options.declarations import declared_of
 from akunu.options.text_options import Declared, LoadOptions, SamplingOptions, declared_options
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -97,113 +98,67 @@ def count(*names: str, help: str) -> Any:
     return _option(*names, help=help, parser=_whole)
 
 
-# How the command line takes what may be given several times.
-_REPEATED = {
-    "stop": "\\n, \\t, \\\\ are escapes; may be repeated.",
-    "logit_bias": "May be repeated.",
-    "stop_token_ids": "May be repeated.",
-    "dry_sequence_breakers": "\\n, \\t, \\\\ are escapes; may be repeated.",
-}
-
-
-def _sampling_option(name: str, declared: Declared) -> Any:
-    """Return type and option of one that SamplingOptions declares. None is: not given."""
-    flag = "--" + name.replace("_", "-")
+def flag_of(name: str, declared: Declared, default: Any = None) -> Any:
+    """Return the flag of an option; one whose default is True can be turned off."""
+    flags = declared.flag or "--" + name.replace("_", "-")
     if not declared.metavar:
-        default = SamplingOptions.__dataclass_fields__[name].default
-        flags = f"{flag}/--no-{flag[2:]}" if default else flag
-        return Annotated[bool | None, typer.Option(flags, help=declared.help, show_default=False)]
-    if declared.metavar in ("NAME", "NAME,NAME"):
-        return Annotated[
-            str | None, typer.Option(flag, metavar=declared.metavar, help=declared.help)
-        ]
-    if declared.metavar not in ("NUMBER", "INTEGER"):
-        shown = f"{declared.help} {_REPEATED[name]}"
-        option = typer.Option(flag, metavar=declared.metavar, help=shown)
-        return Annotated[list[str] | None, option]
-    kind: Any = float if declared.metavar == "NUMBER" else int
-    return Annotated[kind | None, _option(flag, help=declared.help, metavar=declared.metavar)]
+        if default:
+            flags = f"{flags}/--no-{flags[2:]}"
+        return typer.Option(*flags.split(","), help=declared.help, show_default=False)
+    help, parser = declared.help, None
+    if declared.is_list:
+        escapes = "\\n, \\t, \\\\ are escapes; may be repeated."
+        help += " " + (escapes if declared.metavar == "TEXT" else "May be repeated.")
+    elif _kind(declared) is not str or "|" in declared.metavar:
+        parser = _typed
+    return typer.Option(*flags.split(","), metavar=declared.metavar, help=help, parser=parser)
+
+
+def flag_parameter(name: str, declared: Declared, default: Any, given: Any = None) -> Any:
+    """Return the parameter of a command that takes an option.
+
+    `default`: of the option; `given`: what the command gets where nobody gives it.
+    """
+    kind: Any = _kind(declared)
+    kind = list[kind] if declared.is_list else kind
+    annotation = Annotated[kind | None, flag_of(name, declared, default)]
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=given, annotation=annotation
+    )
+
+
+def _kind(declared: Declared) -> type:
+    kinds = {"": bool, "NUMBER": float, "SECONDS": float, "INTEGER": int, "BYTES": int}
+    return {**kinds, "FILE": Path}.get(declared.metavar, str)
 
 
 def takes_sampling(command: Command) -> Command:
     """Give a command the options of SamplingOptions in place of its `**sampling`.
 
-    What means nothing in a conversation, `complete` alone has.
+    A command has those whose declaration names it.
     """
     signature = inspect.signature(command, eval_str=True)
     parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    for name, declared in declared_options().items():
-        if not declared.for_chat and command.__name__ != "complete":
-            continue
-        if not declared.for_command_line:
-            continue
-        parameters.append(
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=None,
-                annotation=_sampling_option(name, declared),
-            )
-        )
+    parameters += [
+        flag_parameter(name, declared, SamplingOptions.__dataclass_fields__[name].default)
+        for name, declared in declared_options().items()
+        if command.__name__ in declared.calls
+    ]
     shown = signature.replace(parameters=parameters)
     command.__signature__ = shown  # type: ignore[attr-defined]  # what inspect.signature reads
     command.__annotations__ = {p.name: p.annotation for p in parameters}
     return command
 
 
-Context = Annotated[
-    int | None, _option("--context", help="Tokens that one text may have; default: what fits.")
-]
-Threads = Annotated[
-    int | None,
-    _option(
-        "--threads",
-        metavar="INTEGER|auto",
-        help="Threads of the CPU; default: one per core; auto: what a measurement says.",
-    ),
-]
-Device = Annotated[str, typer.Option(metavar="NAME", help="A name that `akunu devices` shows.")]
-GpuMemory = Annotated[
-    int | None,
-    _option("--gpu-memory", metavar="BYTES", help="What it may take of the GPU."),
-]
-Gpus = Annotated[
-    int, _option("--gpus", metavar="INTEGER", help="GPUs that compute the model together.")
-]
-KvType = Annotated[
-    str, typer.Option(metavar="TYPE", help="Number format of the cache: f16, f32, q8_0 or q4_0.")
-]
-Adapters = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--adapter",
-        metavar="NAME=PATH",
-        help="Load and use a LoRA adapter: GGUF, or a directory of peft. May be repeated.",
-    ),
-]
-CacheDir = Annotated[
-    str | None,
-    typer.Option(
-        "--cache-dir", metavar="FOLDER", help="Keeps what was computed of prompts, for next time."
-    ),
-]
-CacheSize = Annotated[
-    int | None, _option("--cache-size", metavar="BYTES", help="What it may take there.")
-]
-Mmproj = Annotated[
-    str | None,
-    typer.Option("--mmproj", metavar="FILE", help="The encoder of images of a model in GGUF."),
-]
-Draft = Annotated[
-    str | None,
-    typer.Option(
-        "--draft", metavar="MODEL", help="A smaller model that proposes tokens; same vocabulary."
-    ),
-]
-PredictionHead = Annotated[
-    bool,
-    typer.Option("--prediction-head", help="The model's own prediction head proposes tokens."),
-]
+def _load_flag(name: str) -> Any:
+    return flag_of(name, declared_of(LoadOptions)[name])
+
+
+Threads = Annotated[int | None, _load_flag("threads")]
+Device = Annotated[str, _load_flag("device")]
+Gpus = Annotated[int, _load_flag("gpus")]
+KvType = Annotated[str, _load_flag("kv_type")]
+CacheDir = Annotated[str | None, _load_flag("cache_dir")]
 LoopGuard = Annotated[
     bool,
     typer.Option(help="Whether a text that only repeats itself is stopped (typed chat: a hint)."),

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Any, TypeVar
 
-import typer
-
-from akunu.server.configuration import value_of_text
-from akunu.server.settings import Declared, ServerSettings, declared_settings
+from akunu.cli.options import flag_parameter
+from akunu.server.settings import declared_settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-_KINDS: Final = {"INTEGER": int, "BYTES": int, "SECONDS": float, "FILE": Path}
-_SHORT: Final = {"port": "-p", "adapters": "--adapter"}
 
 
 def takes_settings(*kinds: type) -> Callable[[Command], Command]:
@@ -28,12 +22,7 @@ def takes_settings(*kinds: type) -> Callable[[Command], Command]:
         signature = inspect.signature(command, eval_str=True)
         parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         parameters += [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=None,
-                annotation=_option(name, declared),
-            )
+            flag_parameter(name, declared, kind.__dataclass_fields__[name].default)  # type: ignore[attr-defined]
             for kind in kinds
             for name, declared in declared_settings(kind).items()
             if not declared.is_secret
@@ -44,25 +33,3 @@ def takes_settings(*kinds: type) -> Callable[[Command], Command]:
         return command
 
     return decorated
-
-
-def _option(name: str, declared: Declared) -> Any:
-    flags = ["--" + name.replace("_", "-")]
-    if name in _SHORT:
-        flags.append(_SHORT[name])
-    if not declared.metavar:
-        if ServerSettings.__dataclass_fields__[name].default:  # it is there to be turned off
-            flags = [f"{flags[0]}/--no-{flags[0][2:]}"]
-        option = typer.Option(*flags, help=declared.help, show_default=False)
-        return Annotated[bool | None, option]
-    kind: Any = _KINDS.get(declared.metavar, str)
-    if "|" in declared.metavar:  # a number or a word
-
-        def typed(text: str) -> Any:
-            return value_of_text(declared, text)
-
-        option = typer.Option(*flags, metavar=declared.metavar, help=declared.help, parser=typed)
-        return Annotated[int | None, option]
-    help = declared.help + (" May be repeated." if declared.is_list else "")
-    option = typer.Option(*flags, metavar=declared.metavar, help=help)
-    return Annotated[list[kind] | None if declared.is_list else kind | None, option]

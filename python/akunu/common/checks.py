@@ -95,7 +95,7 @@ def token_id_list(name: str, value: Any) -> tuple[int, ...]:
         raise refusal(name, value, "token ids, each from 0 up", "") from None
 
 
-def refusal(name: str, value: object, allowed: str, besides: str) -> ArgumentError:
+def refusal(name: str, value: object, allowed: str, besides: str = "") -> ArgumentError:
     """Return the error that says what an argument is and what it must be."""
     shown = repr(value)
     if len(shown) > 60:

@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-import operator
 import struct
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 
 from akunu.common.checks import MAX_UINT32, MAX_UINT64, token_id_list
 from akunu.common.typos import explains_typos_of_init
 from akunu.errors import ArgumentError
 from akunu.options.adapter_options import adapter_weights
-from akunu.options.declarations import (
+from akunu.options.declarations import Declared, check_options, declared_of, option
+from akunu.options.engine_limits import MAX_LOGPROBS
+from akunu.options.option_checks import (
+    CONTEXT_OVERFLOWS,
     MOST_BREAKERS,
     MOST_STOPS,
     SAMPLERS,
-    Declared,
+    Integers,
+    Numbers,
+    Temperatures,
     biases_check,
     flag_check,
-    integer_check,
-    number_check,
-    option,
-    overflow_check,
+    one_of,
     sampler_numbers,
     samplers_check,
     speculation_check,
-    temperature_check,
     texts_check,
 )
 
-MAX_OPTION_WORDS = 4096  # kMaxOptionWords in src/core/rows.h
-MAX_LOGPROBS = 20  # kMaxLogprobs in src/core/rows.h
+_TEXTS = {"type": ["array", "string", "null"], "items": {"type": "string"}}
 
 
 @explains_typos_of_init
@@ -55,245 +53,241 @@ class SamplingOptions:
     akunu.errors.ArgumentError: top_k is 5, and samplers does not have 'top_k', which does it
     """
 
-    # An option is declared here, and for type checkers in SamplingArguments; one of a single
-    # number has a field in `Sampling` of src/core/rows.h, in this order. The command line, what is
-    # packed for the engine and the tests of both and of docs/guide.md follow.
+    # How one is added: docs/adding/sampling-option.md. Those that are `packed` have fields in
+    # `Sampling` of src/core/rows.h, in this order.
 
     max_tokens: int | None = option(
         None,
-        check=integer_check(0, None, "or None"),
-        help="The most tokens to generate; otherwise until the model stops or the context is full.",
-        metavar="INTEGER",
+        Integers(0, None, "or None"),
+        "The most tokens to generate; otherwise until the model stops or the context is full.",
         minus_one=None,
+        calls=("chat", "complete", "set"),
+        other_names=("num_predict", "n_predict"),
     )
     temperature: float = option(
         0.0,
-        check=temperature_check,
-        help="0 (the default) takes the most likely words; higher surprises more.",
+        Temperatures(0.0, 1e4),
+        "0 (the default) takes the most likely words; higher surprises more.",
         packed="f",
     )
     top_k: int = option(
         0,
-        check=integer_check(0, MAX_UINT32),
-        help="Choose among this many likely tokens; 0 (the default): among all.",
-        metavar="INTEGER",
+        Integers(0, MAX_UINT32),
+        "Choose among this many likely tokens; 0 (the default): among all.",
         packed="I",
         minus_one=0,
     )
     top_p: float = option(
         1.0,
-        check=number_check(0.0, 1.0, above=True),
-        help="Choose among the fewest tokens that reach this sum; default: 1, all.",
+        Numbers(0.0, 1.0, True),
+        "Choose among the fewest tokens that reach this sum; default: 1, all.",
         packed="f",
     )
     min_p: float = option(
         0.0,
-        check=number_check(0.0, 1.0),
-        help="Drop tokens less likely than this share of the likeliest; default: 0, none.",
+        Numbers(0.0, 1.0),
+        "Drop tokens less likely than this share of the likeliest; default: 0, none.",
         packed="f",
     )
     typical_p: float = option(
         1.0,
-        check=number_check(0.0, 1.0, above=True),
-        help="Choose among the tokens of the most usual surprise, up to this sum; default: 1, all.",
+        Numbers(0.0, 1.0, True),
+        "Choose among the tokens of the most usual surprise, up to this sum; default: 1, all.",
         packed="f",
+        other_names=("typ_p",),
     )
     top_n_sigma: float = option(
         0.0,
-        check=number_check(0.0, 100.0),
-        help="Drop logits so many standard deviations below the largest; default: 0, none.",
+        Numbers(0.0, 100.0),
+        "Drop logits so many standard deviations below the largest; default: 0, none.",
         packed="f",
         minus_one=0.0,
     )
     xtc_probability: float = option(
         0.0,
-        check=number_check(0.0, 1.0),
-        help="How often the likeliest tokens are dropped, for variety; default: 0, never.",
+        Numbers(0.0, 1.0),
+        "How often the likeliest tokens are dropped, for variety; default: 0, never.",
         packed="f",
     )
     xtc_threshold: float = option(
         0.1,
-        check=number_check(0.0, 1.0),
-        help="Which those are: all that are this likely but the last of them; default: 0.1.",
+        Numbers(0.0, 1.0),
+        "Which those are: all that are this likely but the last of them; default: 0.1.",
         packed="f",
     )
     repetition_penalty: float = option(
         1.0,
-        check=number_check(0.01, 100.0),
-        help="Above 1 (the default): what was said lately is less likely.",
+        Numbers(0.01, 100.0),
+        "Above 1 (the default): what was said lately is less likely.",
         packed="f",
+        other_names=("repeat_penalty",),
     )
     frequency_penalty: float = option(
         0.0,
-        check=number_check(-100.0, 100.0),
-        help="Above 0 (the default): the less likely, the more often it was said.",
+        Numbers(-100.0, 100.0),
+        "Above 0 (the default): the less likely, the more often it was said.",
         packed="f",
     )
     presence_penalty: float = option(
         0.0,
-        check=number_check(-100.0, 100.0),
-        help="Above 0 (the default): less likely, however often it was said.",
+        Numbers(-100.0, 100.0),
+        "Above 0 (the default): less likely, however often it was said.",
         packed="f",
     )
     penalty_window: int = option(
         64,
-        check=integer_check(0, 2**31 - 1),
-        help="Penalties look at so many of the latest tokens; default: 64.",
-        metavar="INTEGER",
+        Integers(0, 2**31 - 1),
+        "Penalties look at so many of the latest tokens; default: 64.",
         packed="I",
         minus_one=2**31 - 1,
+        other_names=("repeat_last_n",),
     )
     penalize_prompt: bool = option(
         True,
-        check=flag_check,
-        help="Whether penalties and DRY look at the prompt too, or at the reply alone.",
-        metavar="",
+        flag_check,
+        "Whether penalties and DRY look at the prompt too, or at the reply alone.",
         packed="I",
+        opposite="no_prompt_penalties",
     )
     dry_multiplier: float = option(
         0.0,
-        check=number_check(0.0, 100.0),
-        help="DRY: above 0 (the default), going on as it was said before is less likely.",
+        Numbers(0.0, 100.0),
+        "DRY: above 0 (the default), going on as it was said before is less likely.",
         packed="f",
     )
     dry_base: float = option(
         1.75,
-        check=number_check(1.0, 100.0),
-        help="DRY: each further token of a repetition costs so many times more; default: 1.75.",
+        Numbers(1.0, 100.0),
+        "DRY: each further token of a repetition costs so many times more; default: 1.75.",
         packed="f",
     )
     dry_allowed_length: int = option(
         2,
-        check=integer_check(1, 2**31 - 1),
-        help="DRY: so many tokens may be repeated before it costs something; default: 2.",
-        metavar="INTEGER",
+        Integers(1, 2**31 - 1),
+        "DRY: so many tokens may be repeated before it costs something; default: 2.",
         packed="I",
     )
     dry_penalty_last_n: int = option(
         2**31 - 1,
-        check=integer_check(0, 2**31 - 1),
-        help="DRY looks at so many of the latest tokens; default: all.",
-        metavar="INTEGER",
+        Integers(0, 2**31 - 1),
+        "DRY looks at so many of the latest tokens; default: all.",
         packed="I",
         minus_one=2**31 - 1,
     )
     dry_sequence_breakers: tuple[str, ...] = option(
         ("\n", ":", '"', "*"),
-        check=texts_check(MOST_BREAKERS),
-        help="DRY: no repetition goes beyond one of these.",
+        texts_check(MOST_BREAKERS),
+        "DRY: no repetition goes beyond one of these.",
         metavar="TEXT",
+        accepts="str | Sequence[str] | Set[str] | None",
+        is_list=True,
+        schema=_TEXTS,
     )
     samplers: tuple[str, ...] = option(
         tuple(SAMPLERS),
-        check=samplers_check,
-        help="What is done to the logits, in which order; what is left out is not done.",
+        samplers_check,
+        "What is done to the logits, in which order; what is left out is not done.",
         metavar="NAME,NAME",
         packed="Q",
         number=sampler_numbers,
+        accepts="Sequence[str] | None",
+        schema={"type": ["array", "null"], "items": {"type": "string"}},
     )
     min_tokens: int = option(
         0,
-        check=integer_check(0, MAX_UINT32),
-        help="The least tokens to generate: the model cannot end its text before.",
-        metavar="INTEGER",
+        Integers(0, MAX_UINT32),
+        "The least tokens to generate: the model cannot end its text before.",
         packed="I",
     )
     seed: int | None = option(
         None,
-        check=integer_check(0, MAX_UINT64, "or None"),
-        help="The same seed gives the same text.",
-        metavar="INTEGER",
+        Integers(0, MAX_UINT64, "or None"),
+        "The same seed gives the same text.",
         packed="Q",
         minus_one=None,
     )
     stop: tuple[str, ...] = option(
         (),
-        check=texts_check(MOST_STOPS),
-        help="The text ends before the first of these that appears.",
+        texts_check(MOST_STOPS),
+        "The text ends before the first of these that appears.",
         metavar="TEXT",
+        accepts="str | Sequence[str] | Set[str] | None",
+        is_list=True,
+        schema=_TEXTS,
     )
     stop_token_ids: tuple[int, ...] = option(
         (),
-        check=token_id_list,
-        help="The text ends before the first of these tokens, as before the model's own.",
+        token_id_list,
+        "The text ends before the first of these tokens, as before the model's own.",
         metavar="ID",
+        accepts="Sequence[int] | Set[int] | None",
+        is_list=True,
+        schema={"type": ["array", "null"], "items": {"type": "integer"}},
     )
     ignore_eos: bool = option(
         False,
-        check=flag_check,
-        help="Whether the tokens with which the model ends its texts cannot be chosen.",
-        metavar="",
+        flag_check,
+        "Whether the tokens with which the model ends its texts cannot be chosen.",
     )
     context_overflow: str = option(
         "stop",
-        check=overflow_check,
-        help="Where the context is full: stop, error, shift: forget the oldest, go on; or reread.",
+        one_of(CONTEXT_OVERFLOWS),
+        "Where the context is full: stop, error, shift: forget the oldest, go on; or reread.",
         metavar="NAME",
+        schema={"type": ["string", "null"], "enum": [*CONTEXT_OVERFLOWS, None]},
     )
     speculation: int | str = option(
         "auto",
-        check=speculation_check,
-        help="Tokens drafted as the text went before: auto, off or how many. It stays the same.",
+        speculation_check,
+        "Tokens drafted as the text went before: auto, off or how many. It stays the same.",
         metavar="NAME",
+        schema={"type": ["string", "integer", "null"]},
     )
     logit_bias: Mapping[int, float] | tuple[tuple[int, float], ...] | None = option(
         None,
-        check=biases_check,
-        help="What is added to the logits of tokens, by their ids; -inf bans one.",
+        biases_check,
+        "What is added to the logits of tokens, by their ids; -inf bans one.",
         metavar="ID=NUMBER",
+        accepts="Mapping[int, float] | None",
+        is_list=True,
+        schema={"type": ["object", "null"]},
     )
     adapters: str | Mapping[str, float] | tuple[tuple[str, float], ...] = option(
         (),
-        check=adapter_weights,
-        help="The adapter of the model that the text has, or several with a weight each.",
+        adapter_weights,
+        "The adapter of the model that the text has, or several with a weight each.",
         metavar="NAME=NUMBER",
-        for_command_line=False,
+        calls=("set",),
+        accepts="str | Mapping[str, float] | None",
     )
     logprobs: int | None = option(
         None,
-        check=integer_check(0, MAX_LOGPROBS, "or None"),
-        help="Also tell how likely each token was, and so many of the most likely ones.",
-        metavar="INTEGER",
-        for_chat=False,
+        Integers(0, MAX_LOGPROBS, "or None"),
+        "Also tell how likely each token was, and so many of the most likely ones.",
+        calls=("complete",),
     )
     prompt_logprobs: int | None = option(
         None,
-        check=integer_check(0, MAX_LOGPROBS, "or None"),
-        help="Likewise of the prompt's tokens, which are computed anew for that.",
-        metavar="INTEGER",
-        for_chat=False,
+        Integers(0, MAX_LOGPROBS, "or None"),
+        "Likewise of the prompt's tokens, which are computed anew for that.",
+        calls=("complete",),
     )
     echo: bool = option(
         False,
-        check=flag_check,
-        help="Whether the text begins with that of the prompt.",
-        metavar="",
-        for_chat=False,
+        flag_check,
+        "Whether the text begins with that of the prompt.",
+        calls=("complete",),
     )
     answer_index: int = option(
         0,
-        check=integer_check(0, MAX_UINT32),
-        help="Which of several answers with one seed this is; n=3 gives 0, 1 and 2.",
-        metavar="INTEGER",
-        for_chat=False,
+        Integers(0, MAX_UINT32),
+        "Which of several answers with one seed this is; n=3 gives 0, 1 and 2.",
+        calls=("complete",),
     )
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense, and make plain numbers of NumPy's."""
-        for name, declared in declared_options().items():
-            value = getattr(self, name)
-            default = type(self).__dataclass_fields__[name].default
-            if value is default:  # which is in the form in which it is kept
-                continue
-            if value is None:
-                value = default
-            if declared.minus_one is not ...:
-                with suppress(TypeError):  # where it is no integer, it is refused below
-                    if operator.index(value) == -1:
-                        value = declared.minus_one
-            if value is not None:
-                value = declared.check(name, value)
-            object.__setattr__(self, name, value)
+        check_options(self)
         for sampler, options in SAMPLERS.items():
             for name in () if sampler in self.samplers else options:
                 if getattr(self, name) != type(self).__dataclass_fields__[name].default:
@@ -334,7 +328,6 @@ def _packed_struct() -> struct.Struct:
     return struct.Struct("<" + "".join(each.packed for _, each in _packed_options()))
 
 
-@cache
 def declared_options() -> Mapping[str, Declared]:
     """Return what is declared of each option of sampling, by its name."""
-    return {each.name: each.metadata["declared"] for each in fields(SamplingOptions)}
+    return declared_of(SamplingOptions)

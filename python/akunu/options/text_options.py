@@ -15,9 +15,9 @@ akunu.errors.ArgumentError: top_p is 2; it must be a number from 0 (excluded) to
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeAlias, TypedDict, cast
+from typing import Any, TypeAlias, cast
 
 from akunu.common.checks import refusal
 from akunu.common.typos import Function, explains_typos
@@ -29,14 +29,12 @@ from akunu.grammar.structure import (
     StructureArguments,
     form_argument,
 )
+from akunu.options.arguments import LoadArguments, SamplingArguments
 from akunu.options.declarations import Declared
-from akunu.options.load_options import AUTO, KV_TYPES, MAX_THREADS, LoadOptions, thread_count
-from akunu.options.sampling_options import (
-    MAX_LOGPROBS,
-    MAX_OPTION_WORDS,
-    SamplingOptions,
-    declared_options,
-)
+from akunu.options.engine_limits import MAX_LOGPROBS, MAX_OPTION_WORDS, MAX_THREADS
+from akunu.options.load_options import KV_TYPES, LoadOptions
+from akunu.options.option_checks import AUTO, thread_count
+from akunu.options.sampling_options import SamplingOptions, declared_options
 
 __all__ = [
     "AUTO",
@@ -46,6 +44,7 @@ __all__ = [
     "MAX_THREADS",
     "ChatArguments",
     "Declared",
+    "LoadArguments",
     "LoadOptions",
     "SamplingArguments",
     "SamplingOptions",
@@ -53,48 +52,11 @@ __all__ = [
     "TextOptions",
     "ToolsArgument",
     "declared_options",
+    "lists_load_options",
     "lists_sampling_options",
     "sampling_options",
     "thread_count",
 ]
-
-
-class SamplingArguments(TypedDict, total=False):
-    """The keyword arguments that `SamplingOptions` takes, for type checkers."""
-
-    max_tokens: int | None
-    temperature: float | None
-    top_k: int | None
-    top_p: float | None
-    min_p: float | None
-    typical_p: float | None
-    top_n_sigma: float | None
-    xtc_probability: float | None
-    xtc_threshold: float | None
-    repetition_penalty: float | None
-    frequency_penalty: float | None
-    presence_penalty: float | None
-    penalty_window: int | None
-    penalize_prompt: bool | None
-    dry_multiplier: float | None
-    dry_base: float | None
-    dry_allowed_length: int | None
-    dry_penalty_last_n: int | None
-    dry_sequence_breakers: str | Sequence[str] | Set[str] | None
-    samplers: Sequence[str] | None
-    min_tokens: int | None
-    seed: int | None
-    stop: str | Sequence[str] | Set[str] | None
-    stop_token_ids: Sequence[int] | Set[int] | None
-    ignore_eos: bool | None
-    context_overflow: str | None
-    speculation: int | str | None
-    logprobs: int | None
-    prompt_logprobs: int | None
-    echo: bool | None
-    answer_index: int | None
-    logit_bias: Mapping[int, float] | None
-    adapters: str | Mapping[str, float] | None
 
 
 class TextArguments(SamplingArguments, StructureArguments, total=False):
@@ -165,24 +127,28 @@ def lists_sampling_options(function: Function) -> Function:
 
     What is none of them is answered as `explains_typos` does.
     """
+    kinds = StructureArguments.__annotations__
+    forms = [(name, default, kinds[name]) for name, default in STRUCTURE_DEFAULTS.items()]
+    return _listing(function, [*_listed(SamplingOptions), *forms])
+
+
+def lists_load_options(function: Function) -> Function:
+    """Likewise the fields of LoadOptions instead of `**options`."""
+    return _listing(function, _listed(LoadOptions))
+
+
+def _listed(options: type[Any]) -> list[tuple[str, Any, Any]]:
+    """Return names, defaults and types."""
+    return [(each.name, each.default, each.type) for each in fields(options)]
+
+
+def _listing(function: Function, listed: Sequence[tuple[str, Any, Any]]) -> Function:
     signature = inspect.signature(function)
     kept = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    listed = [
-        inspect.Parameter(
-            each.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=each.default,
-            annotation=each.type,
-        )
-        for each in fields(SamplingOptions)
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, default, kind in listed
     ]
-    kinds = StructureArguments.__annotations__
-    listed += [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[name]
-        )
-        for name, default in STRUCTURE_DEFAULTS.items()
-    ]
-    shown = signature.replace(parameters=[*kept, *listed])
+    shown = signature.replace(parameters=[*kept, *added])
     function.__signature__ = shown  # type: ignore[attr-defined]  # what inspect.signature reads
     return explains_typos(function)

@@ -17,14 +17,13 @@ from typing import Any, Final
 from akunu.common.checks import MAX_UINT32
 from akunu.common.typos import explains_typos_of_init
 from akunu.errors import ArgumentError
+from akunu.options.declarations import check_options, option
+from akunu.options.option_checks import Integers
 from akunu.server.configuration import from_environment, from_file, value_of_text
 from akunu.server.settings import (
     ServerSettings,
-    _integer,
     _seconds,
-    _setting,
     _text,
-    check_declared,
     declared_settings,
 )
 
@@ -43,46 +42,40 @@ _OF_CONNECTIONS: Final = (
 class RaySettings:
     """How replicas are spread. None is a setting's default. Raises ArgumentError for bad values."""
 
-    cluster: str | None = _setting(
+    cluster: str | None = option(
         None, _text, "Address of a Ray cluster, or auto; default: one of this machine.", "ADDRESS"
     )
-    replicas: int | None = _setting(
+    replicas: int | None = option(
         None,
-        _integer(1, 10_000),
+        Integers(1, 10_000),
         "How many; with most_replicas the fewest; default: as many as there is room for.",
-        "INTEGER",
     )
-    most_replicas: int | None = _setting(
-        None, _integer(1, 10_000), "Add replicas under load, up to so many.", "INTEGER"
+    most_replicas: int | None = option(
+        None, Integers(1, 10_000), "Add replicas under load, up to so many."
     )
-    requests_per_replica: int = _setting(
-        8, _integer(1, MAX_UINT32), "Requests under way for which a replica is enough.", "INTEGER"
+    requests_per_replica: int = option(
+        8, Integers(1, MAX_UINT32), "Requests under way for which a replica is enough."
     )
-    scale_up_seconds: float = _setting(
+    scale_up_seconds: float = option(
         30.0, _seconds, "Load must last so long before replicas are added.", "SECONDS"
     )
-    scale_down_seconds: float = _setting(
+    scale_down_seconds: float = option(
         600.0, _seconds, "Quiet must last so long before replicas leave.", "SECONDS"
     )
-    processors: int | None = _setting(
+    processors: int | None = option(
         None,
-        _integer(1, 10_000),
+        Integers(1, 10_000),
         "Processors of a replica, and its threads; default: all of the smallest machine.",
-        "INTEGER",
     )
-    replica_gpus: int = _setting(
-        0, _integer(0, 64), "GPUs that Ray keeps for a replica.", "INTEGER"
-    )
-    fronts: int = _setting(
-        1, _integer(1, 1000), "Processes that take requests and pass them on.", "INTEGER"
-    )
-    wait_seconds: float = _setting(
+    replica_gpus: int = option(0, Integers(0, 64), "GPUs that Ray keeps for a replica.")
+    fronts: int = option(1, Integers(1, 1000), "Processes that take requests and pass them on.")
+    wait_seconds: float = option(
         60.0, _seconds, "A request that no replica takes within this gets 503.", "SECONDS"
     )
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense, alone or together."""
-        check_declared(self)
+        check_options(self)
         least, most = self.replicas or 1, self.most_replicas
         if most is not None and least > most:
             raise ArgumentError(

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from akunu.common.files import read_text
 from akunu.errors import ArgumentError
-from akunu.server.settings import Declared, ServerSettings, declared_settings
+from akunu.options.declarations import Declared
+from akunu.server.settings import ServerSettings, declared_settings
 
 TABLES: Final = ("serve", "ray")
 FILE_NAME: Final = "akunu.toml"

@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from akunu.common.checks import MAX_UINT32, flag, integer, number, refusal, texts
+from akunu.common.checks import MAX_UINT32, number, refusal, texts
 from akunu.common.typos import explains_typos_of_init
 from akunu.errors import ArgumentError
-from akunu.options.declarations import CONTEXT_OVERFLOWS
-from akunu.options.load_options import MAX_GPUS
-from akunu.options.text_options import KV_TYPES, LoadOptions, thread_count
+from akunu.options.declarations import Declared, check_options, declared_of, option
+from akunu.options.load_options import LoadOptions, ModelOptions
+from akunu.options.option_checks import CONTEXT_OVERFLOWS, Integers, flag_check, one_of
 from akunu.server.http.proxies import TrustedProxies
 
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "both")
@@ -33,41 +32,8 @@ _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\sA-Z]+")
 _USUAL_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Declared:
-    """What there is to say of a setting besides its name, type and default."""
-
-    check: Callable[[str, Any], Any]
-    help: str
-    metavar: str
-    """What the command line takes; "" is a switch."""
-    is_secret: bool = False
-    """Whether it is never shown, and has no option on the command line, where others see it."""
-    is_list: bool = False
-
-
-def _setting(
-    default: Any,
-    check: Callable[[str, Any], Any],
-    help: str,
-    metavar: str,
-    **more: bool,
-) -> Any:
-    declared = Declared(check=check, help=help, metavar=metavar, **more)
-    return field(default=default, metadata={"declared": declared}, repr=not declared.is_secret)
-
-
-def _integer(lowest: int, highest: int | None) -> Callable[[str, Any], int]:
-    return lambda name, value: integer(name, value, lowest, highest)
-
-
 def _seconds(name: str, value: Any) -> float:
     return number(name, value, 0.0, _YEAR)
-
-
-def _flag(name: str, value: Any) -> bool:
-    flag(name, value)
-    return bool(value)
 
 
 def _adapters(name: str, value: Any) -> tuple[tuple[str, str], ...]:
@@ -76,31 +42,22 @@ def _adapters(name: str, value: Any) -> tuple[tuple[str, str], ...]:
         return value  # checked before
     pairs = [each.partition("=") for each in texts(name, value)]
     if not all(key and path for key, _, path in pairs):
-        raise refusal(name, value, "NAME=PATH", "")
+        raise refusal(name, value, "NAME=PATH")
     names = [key for key, _, _ in pairs]
     if len(set(names)) < len(names):
         raise ArgumentError(f"{name}: two adapters have one name: {', '.join(names)}")
     return tuple((key, path) for key, _, path in pairs)
 
 
-def _one_of(allowed: tuple[str, ...]) -> Callable[[str, Any], str]:
-    def check(name: str, value: Any) -> str:
-        if value not in allowed:
-            raise refusal(name, value, " or ".join(map(repr, allowed)), "")
-        return str(value)
-
-    return check
-
-
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise refusal(name, value, "a text", "")
+        raise refusal(name, value, "a text")
     return value
 
 
 def _path(name: str, value: Any) -> Path:
     if not isinstance(value, (str, Path)) or not str(value):
-        raise refusal(name, value, "a path", "")
+        raise refusal(name, value, "a path")
     return Path(value).expanduser()
 
 
@@ -110,7 +67,7 @@ def _proxies(name: str, value: Any) -> tuple[str, ...]:
         TrustedProxies(given)
     except ValueError:
         allowed = "addresses, networks as 10.0.0.0/8, or 'unix'"
-        raise refusal(name, value, allowed, "") from None
+        raise refusal(name, value, allowed) from None
     return given
 
 
@@ -128,203 +85,168 @@ def _origins(name: str, value: Any) -> tuple[str, ...]:
 
 def _mode(name: str, value: Any) -> str:
     if not isinstance(value, str) or not re.fullmatch("0?[0-7]{3}", value):
-        raise refusal(name, value, "three octal digits, such as '600' or '660'", "")
+        raise refusal(name, value, "three octal digits, such as '600' or '660'")
     return value
 
 
 @explains_typos_of_init
 @dataclass(frozen=True, kw_only=True)
-class ServerSettings:
+class ServerSettings(ModelOptions):
     """How the server runs. None is a setting's default. Raises ArgumentError for bad values."""
 
-    host: str = _setting(
+    host: str = option(
         "127.0.0.1", _text, "The address to listen at; 0.0.0.0 is all of them.", "ADDRESS"
     )
-    port: int = _setting(8080, _integer(0, 65535), "The port; 0: any that is free.", "INTEGER")
-    unix_socket: Path | None = _setting(
+    port: int = option(8080, Integers(0, 65535), "The port; 0: any that is free.", flag="--port,-p")
+    unix_socket: Path | None = option(
         None, _path, "Listen at this socket of the file system instead.", "FILE"
     )
-    unix_socket_mode: str = _setting(
+    unix_socket_mode: str = option(
         "600", _mode, "Who may use that socket: 600 its owner, 660 its group too, 666 all.", "MODE"
     )
-    tls_certificate: Path | None = _setting(
+    tls_certificate: Path | None = option(
         None, _path, "A certificate with its chain (PEM): https.", "FILE"
     )
-    tls_key: Path | None = _setting(None, _path, "The certificate's key (PEM).", "FILE")
-    api_keys: tuple[str, ...] = _setting(
+    tls_key: Path | None = option(None, _path, "The certificate's key (PEM).", "FILE")
+    api_keys: tuple[str, ...] = option(
         (), texts, "Keys of which a client must have one.", "KEY", is_secret=True, is_list=True
     )
-    api_key_file: Path | None = _setting(
+    api_key_file: Path | None = option(
         None, _path, "A file with keys, one a line; # begins a comment.", "FILE"
     )
-    without_key: bool = _setting(False, _flag, "Serve other machines without asking for a key.", "")
-    cors_origins: tuple[str, ...] = _setting(
+    without_key: bool = option(False, flag_check, "Serve other machines without asking for a key.")
+    cors_origins: tuple[str, ...] = option(
         (),
         _origins,
         "Pages of this origin may use the server (https://example.org; * is all).",
         "ORIGIN",
         is_list=True,
     )
-    allowed_hosts: tuple[str, ...] = _setting(
+    allowed_hosts: tuple[str, ...] = option(
         (),
         texts,
         "Names by which a local server without keys may be called, besides localhost.",
         "NAME",
         is_list=True,
     )
-    trusted_proxies: tuple[str, ...] = _setting(
+    trusted_proxies: tuple[str, ...] = option(
         (),
         _proxies,
         "A proxy whose x-forwarded-for says who asks: an address, a network, or unix.",
         "ADDRESS",
         is_list=True,
     )
-    max_body: int = _setting(
-        32 << 20, _integer(1, None), "The most bytes that a request may have.", "BYTES"
+    max_body: int = option(
+        32 << 20, Integers(1, None), "The most bytes that a request may have.", "BYTES"
     )
-    max_audio_seconds: float = _setting(
+    max_audio_seconds: float = option(
         7200.0, _seconds, "The longest audio that a request may have.", "SECONDS"
     )
-    rate_limit: int = _setting(
-        0, _integer(0, MAX_UINT32), "Requests per minute and key, or address; 0: any.", "INTEGER"
+    rate_limit: int = option(
+        0, Integers(0, MAX_UINT32), "Requests per minute and key, or address; 0: any."
     )
-    default_max_tokens: int | None = _setting(
+    default_max_tokens: int | None = option(
         None,
-        _integer(1, None),
+        Integers(1, None),
         "max_tokens where a request has none; default: until the context is full.",
-        "INTEGER",
     )
-    most_tokens: int | None = _setting(
-        None, _integer(1, None), "The most max_tokens that a request may ask for.", "INTEGER"
+    most_tokens: int | None = option(
+        None, Integers(1, None), "The most max_tokens that a request may ask for."
     )
-    context_overflow: str = _setting(
+    context_overflow: str = option(
         "stop",
-        _one_of(CONTEXT_OVERFLOWS),
+        one_of(CONTEXT_OVERFLOWS),
         "For requests that do not say: stop, error, or shift or reread, which forget the oldest.",
         "NAME",
     )
-    most_answers: int = _setting(
-        64, _integer(1, MAX_UINT32), "The most n that a request may ask for.", "INTEGER"
+    most_answers: int = option(
+        64, Integers(1, MAX_UINT32), "The most n that a request may ask for."
     )
-    idle_seconds: float = _setting(
+    idle_seconds: float = option(
         0.0, _seconds, "A model that nobody used for so long is unloaded; 0: never.", "SECONDS"
     )
-    memory: int | None = _setting(
+    memory: int | None = option(
         None,
-        _integer(1, None),
+        Integers(1, None),
         "Bytes that loaded models may take together; the least recently used is unloaded.",
         "BYTES",
     )
-    pinned: tuple[str, ...] = _setting(
+    pinned: tuple[str, ...] = option(
         (), texts, "A model that stays loaded once it is, by its name.", "NAME", is_list=True
     )
-    adapters: Sequence[str] | tuple[tuple[str, str], ...] = _setting(
+    adapters: Sequence[str] | tuple[tuple[str, str], ...] = option(
         (),
         _adapters,
         "A LoRA adapter; requests name it as MODEL:NAME. Of several models: MODEL:NAME=PATH.",
         "NAME=PATH",
         is_list=True,
+        flag="--adapters,--adapter",
     )
-    mmproj: str | None = _setting(
+    mmproj: str | None = option(
         None,
         _text,
         "The encoder of images of a model in GGUF. Of several models: NAME=FILE,NAME=FILE.",
         "FILE",
     )
-    draft: str | None = _setting(
+    draft: str | None = option(
         None,
         _text,
         "A smaller model that proposes tokens. Of several models: NAME=DRAFT,NAME=DRAFT.",
         "MODEL",
     )
-    prediction_head: bool = _setting(
-        False, _flag, "Every model's own prediction head proposes tokens.", ""
-    )
-    ping_seconds: float = _setting(
+    ping_seconds: float = option(
         15.0, _seconds, "A stream that is silent for so long gets a comment; 0: none.", "SECONDS"
     )
-    drain_seconds: float = _setting(
+    drain_seconds: float = option(
         30.0, _seconds, "When it is stopped, texts under way have so long to end.", "SECONDS"
     )
-    grammar_seconds: float = _setting(
+    grammar_seconds: float = option(
         5.0, _seconds, "Compiling the grammars of a request may take so long.", "SECONDS"
     )
-    grammar_memory: int = _setting(
-        512 << 20, _integer(1 << 20, None), "Bytes that compiling a grammar may take.", "BYTES"
+    grammar_memory: int = option(
+        512 << 20, Integers(1 << 20, None), "Bytes that compiling a grammar may take.", "BYTES"
     )
-    body_seconds: float = _setting(
+    body_seconds: float = option(
         60.0, _seconds, "A request whose body takes longer to arrive is given up.", "SECONDS"
     )
-    header_seconds: float = _setting(
+    header_seconds: float = option(
         15.0, _seconds, "A connection whose headers take longer to arrive is closed.", "SECONDS"
     )
-    read_seconds: float = _setting(
+    read_seconds: float = option(
         120.0, _seconds, "A client that reads nothing for so long is given up.", "SECONDS"
     )
-    reasoning_field: str = _setting(
+    reasoning_field: str = option(
         "reasoning_content",
-        _one_of(REASONING_FIELDS),
+        one_of(REASONING_FIELDS),
         "Where thoughts are: reasoning_content, reasoning or both.",
         "NAME",
     )
-    page: bool = _setting(True, _flag, "Whether there is a page to chat on, at /.", "")
-    access_log: str = _setting(
-        "text", _one_of(LOG_FORMATS), "A line for each request: text, json or none.", "FORMAT"
+    page: bool = option(True, flag_check, "Whether there is a page to chat on, at /.")
+    access_log: str = option(
+        "text", one_of(LOG_FORMATS), "A line for each request: text, json or none.", "FORMAT"
     )
-    log_prompts: bool = _setting(
-        False, _flag, "Whether the log has the bodies of requests, prompts and all.", ""
+    log_prompts: bool = option(
+        False, flag_check, "Whether the log has the bodies of requests, prompts and all."
     )
-    device: str = _setting("auto", _text, "A name that `akunu devices` shows.", "NAME")
-    context: int | None = _setting(
-        None,
-        _integer(1, 2**31 - 1),
-        "Tokens that one text may have; default: what fits.",
-        "INTEGER",
-    )
-    threads: int | Literal["auto"] | None = _setting(
-        None,
-        thread_count,
-        "Threads of the CPU; default: one per core; auto: what a measurement says.",
-        "INTEGER|auto",
-    )
-    kv_type: str = _setting(
-        "f16", _one_of(KV_TYPES), "Number format of the cache: f16, f32, q8_0 or q4_0.", "TYPE"
-    )
-    kv_memory: int | None = _setting(
-        None, _integer(1, None), "Bytes for the cache; default: one full context.", "BYTES"
-    )
-    gpu_memory: int | None = _setting(
-        None,
-        _integer(1, None),
-        "Bytes of each GPU that a model may take; other weights are read from the host's memory.",
-        "BYTES",
-    )
-    gpus: int = _setting(1, _integer(1, MAX_GPUS), "GPUs that compute a model together.", "INTEGER")
-    cache_dir: str | None = _setting(
-        None, _text, "A folder that keeps what was computed of prompts, for later starts.", "FOLDER"
-    )
-    cache_size: int = _setting(
-        8 * 2**30, _integer(1, None), "Bytes that each model may have in it.", "BYTES"
-    )
-    journal: Path | None = _setting(
+    journal: Path | None = option(
         None,
         _path,
         "A folder where answers to requests with an Idempotency-Key are kept, to go on.",
         "FOLDER",
     )
-    journal_size: int = _setting(
-        2**30, _integer(1, None), "Bytes that it may have; the oldest answers are deleted.", "BYTES"
+    journal_size: int = option(
+        2**30, Integers(1, None), "Bytes that it may have; the oldest answers are deleted.", "BYTES"
     )
-    journal_seconds: float = _setting(
+    journal_seconds: float = option(
         86400.0, _seconds, "Answers that are older are deleted from it.", "SECONDS"
     )
-    max_waiting: int = _setting(
-        256, _integer(1, MAX_UINT32), "Texts that may wait for a place; more get 503.", "INTEGER"
+    max_waiting: int = option(
+        256, Integers(1, MAX_UINT32), "Texts that may wait for a place; more get 503."
     )
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense, alone or together."""
-        check_declared(self)
+        check_options(self)
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ArgumentError("tls_certificate and tls_key need each other: give both")
         if (self.default_max_tokens or 0) > (self.most_tokens or MAX_UINT32):
@@ -351,19 +273,11 @@ class ServerSettings:
             return False
 
 
-@cache
 def declared_settings(kind: type = ServerSettings) -> Mapping[str, Declared]:
-    """Return what is declared of each setting, by its name. `kind`: the class of settings."""
-    return {each.name: each.metadata["declared"] for each in fields(kind)}
+    """Return what is declared of each setting, by its name; last how models are loaded.
 
-
-def check_declared(settings: Any) -> None:
-    """Put defaults in the place of None and raise ArgumentError for bad values."""
-    kind: type = settings.__class__
-    for name, declared in declared_settings(kind).items():
-        value = getattr(settings, name)
-        default = settings.__dataclass_fields__[name].default
-        if value is None:
-            object.__setattr__(settings, name, default)
-        elif value is not default:
-            object.__setattr__(settings, name, declared.check(name, value))
+    `kind`: the class of settings.
+    """
+    declared = declared_of(kind)
+    own = [name for name in declared if name in kind.__annotations__]
+    return {name: declared[name] for name in [*own, *declared]}

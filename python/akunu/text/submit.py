@@ -15,7 +15,8 @@ from akunu import _core
 from akunu.common.checks import integer
 from akunu.errors import ArgumentError
 from akunu.options.adapter_options import adapter_weights
-from akunu.options.text_options import MAX_OPTION_WORDS, SamplingOptions, TextOptions
+from akunu.options.engine_limits import MAX_OPTION_WORDS, SIDE_BY_SIDE
+from akunu.options.text_options import SamplingOptions, TextOptions
 from akunu.text.reply_decoder import ReplyDecoder
 from akunu.tokenizers.token_ids import token_ids
 from akunu.tokenizers.tokenizer import Tokenizer
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 _NO_LIMIT = 2**32 - 1  # more tokens than any context holds
 _WORDS_PER_BIAS = 2  # a token and a number
-SIDE_BY_SIDE = 64
-"""Texts that the engine runs at a time, at least: `max_texts` in src/core/chip.h."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from akunu.cli.options import ESCAPES, biases, sampler_names, unescaped_all
 from akunu.cli.wording import refusal
 from akunu.errors import ArgumentError
 from akunu.model import Model
-from akunu.options.text_options import SamplingOptions, declared_options
+from akunu.options.declarations import declared_of
+from akunu.options.text_options import LoadOptions, SamplingOptions, declared_options
 
 THINKING: Final = "thinking"
 THINKING_BUDGET: Final = "thinking_budget"
@@ -22,26 +23,19 @@ THINKING_BUDGET: Final = "thinking_budget"
 _FIELDS: Final = {
     field.name: field
     for field in fields(SamplingOptions)
-    if declared_options()[field.name].for_chat
+    if "set" in declared_options()[field.name].calls
 }
 
 # What other programs call them.
 _OTHER_NAMES: Final = {
-    "num_predict": "max_tokens",
-    "n_predict": "max_tokens",
-    "repeat_penalty": "repetition_penalty",
-    "repeat_last_n": "penalty_window",
+    other: name for name in _FIELDS for other in declared_options()[name].other_names
 }
 # What is decided when a model is loaded.
 _AT_LOAD: Final = {
-    "context": "--context",
-    "num_ctx": "--context",
-    "threads": "--threads",
-    "num_thread": "--threads",
-    "device": "--device",
-    "gpu_memory": "--gpu-memory",
-    "gpus": "--gpus",
-    "kv_type": "--kv-type",
+    other: "--" + name.replace("_", "-")
+    for name, declared in declared_of(LoadOptions).items()
+    if "chat" in declared.calls and name not in _FIELDS
+    for other in (name, *declared.other_names)
 }
 
 WIDTH: Final = max(map(len, _FIELDS))

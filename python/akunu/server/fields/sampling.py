@@ -6,19 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from akunu.options.declarations import CONTEXT_OVERFLOWS
+from akunu.options.declarations import Declared
 from akunu.options.text_options import declared_options
 from akunu.server.fields.table import Field, Reader, checked, honoured, refused, to
 from akunu.server.http.errors import invalid
 from akunu.server.http.json_words import shown
 
-# What other servers call our options.
-_OTHER_NAMES: Final = {
-    "repeat_penalty": "repetition_penalty",
-    "repeat_last_n": "penalty_window",
-    "typ_p": "typical_p",
-}
-_SAMPLERS: Final = {"typ_p": "typical_p"}
 _SEEDS: Final = 2**64
 
 
@@ -44,7 +37,8 @@ def _samplers(name: str, value: Any) -> Mapping[str, Any]:
         isinstance(each, (str, type(None))) for each in value
     ):
         raise invalid(name, f"{name} is {shown(value)}; it must be a list of names")
-    return {"samplers": [_SAMPLERS.get(each, each) for each in value if each is not None]}
+    ours = {other: own for own, each in _DECLARED.items() for other in each.other_names}
+    return {"samplers": [ours.get(each, each) for each in value if each is not None]}
 
 
 def _priority(name: str, value: Any) -> Mapping[str, Any]:
@@ -65,38 +59,21 @@ _READERS: Final[Mapping[str, Reader]] = {
     "samplers": _samplers,
     "stop": stop_strings,
 }
-_LIST: Final = {"type": ["array", "string", "null"], "items": {"type": "string"}}
-_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "stop": _LIST,
-    "dry_sequence_breakers": _LIST,
-    "samplers": {"type": ["array", "null"], "items": {"type": "string"}},
-    "stop_token_ids": {"type": ["array", "null"], "items": {"type": "integer"}},
-    "logit_bias": {"type": ["object", "null"]},
-    "speculation": {"type": ["string", "integer", "null"]},
-    "context_overflow": {"type": ["string", "null"], "enum": [*CONTEXT_OVERFLOWS, None]},
-}
-# Those that a request has by other means, or not at all.
-_NOT_THESE: Final = (
-    "max_tokens",
-    "logprobs",
-    "prompt_logprobs",
-    "echo",
-    "answer_index",
-    "adapters",
-)
 
 
-def _field(name: str, option: str) -> Field:
-    declared = declared_options()[option]
+def _field(name: str, option: str, declared: Declared) -> Field:
     kinds = {"NUMBER": "number", "INTEGER": "integer", "": "boolean"}
-    schema = _SCHEMAS.get(option) or {"type": [kinds[declared.metavar], "null"]}
+    schema = declared.schema or {"type": [kinds[declared.metavar], "null"]}
     described = {**schema, "description": declared.help}
     return honoured(name, described, _READERS.get(option, to(option)))
 
 
+_DECLARED: Final = {
+    name: each for name, each in declared_options().items() if "server" in each.calls
+}
 SAMPLING_FIELDS: Final[tuple[Field, ...]] = (
-    *(_field(name, name) for name in declared_options() if name not in _NOT_THESE),
-    *(_field(name, option) for name, option in _OTHER_NAMES.items()),
+    *(_field(name, name, each) for name, each in _DECLARED.items()),
+    *(_field(other, name, each) for name, each in _DECLARED.items() for other in each.other_names),
     honoured("priority", "integer", _priority, "lower goes first, as for vLLM"),
     refused("mirostat", "choose with top_p, min_p or top_n_sigma", 0),
     refused("mirostat_tau", "there is no mirostat", 5, 5.0),

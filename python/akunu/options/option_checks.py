@@ -1,0 +1,185 @@
+"""Checks of options: each takes a name and a value, and returns the value as it is kept."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from akunu.common.checks import MAX_UINT32, flag, integer, number, refusal, texts
+from akunu.errors import ArgumentError
+from akunu.options.engine_limits import MAX_THREADS, MOST_BIASES, MOST_DRAFTED
+
+
+@dataclass(frozen=True)
+class Integers:
+    """A check of whole numbers within a range."""
+
+    lowest: int
+    highest: int | None
+    besides: str = ""
+
+    def __call__(self, name: str, value: object) -> int:
+        """Return the value; ArgumentError for what is outside."""
+        return integer(name, value, self.lowest, self.highest, self.besides)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A check of numbers within a range; `above`: the lowest itself is refused as well."""
+
+    lowest: float
+    highest: float
+    above: bool = False
+
+    def __call__(self, name: str, value: object) -> float:
+        """Return the value; ArgumentError for what is outside."""
+        return number(name, value, self.lowest, self.highest, above=self.above)
+
+
+class Temperatures(Numbers):
+    """A check of temperatures: 0, or a number that float32 logits can be divided by."""
+
+    def __call__(self, name: str, value: object) -> float:
+        """Return the value; ArgumentError for what is outside, or almost 0."""
+        # Dividing float32 logits by less says nothing but rounding errors.
+        lowest = 1e-4
+        temperature = super().__call__(name, value)
+        if 0 < temperature < lowest:
+            allowed = f"0 (the most likely token) or {lowest:g} to {self.highest:g}"
+            raise refusal(name, value, allowed)
+        return temperature
+
+
+def flag_check(name: str, value: object) -> bool:
+    """True or False."""
+    flag(name, value)
+    return bool(value)
+
+
+MOST_STOPS, MOST_BREAKERS = 64, 100
+_MOST_BYTES = 1024  # of a text that is looked for in what comes
+
+
+def texts_check(most: int) -> Callable[[str, Any], tuple[str, ...]]:
+    """At most this many texts, none of them long: all are looked for at every token."""
+
+    def check(name: str, value: object) -> tuple[str, ...]:
+        found = (value,) if isinstance(value, str) else value
+        if isinstance(found, (Sequence, Set)):
+            if len(found) > most:
+                raise ArgumentError(f"{name} has {len(found)} texts; it may have {most}")
+            for text in found:
+                if isinstance(text, str) and _n_bytes(text) > _MOST_BYTES:
+                    raise ArgumentError(
+                        f"{name} has a text of {_n_bytes(text)} bytes; each may have {_MOST_BYTES}"
+                    )
+        return texts(name, value)
+
+    return check
+
+
+def _n_bytes(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))
+
+
+def one_of(allowed: tuple[str, ...]) -> Callable[[str, Any], str]:
+    """A check of names."""
+
+    def check(name: str, value: Any) -> str:
+        if not isinstance(value, str) or value not in allowed:
+            raise refusal(name, value, " or ".join(map(repr, allowed)), "")
+        return value
+
+    return check
+
+
+def path_of(allowed: str) -> Callable[[str, Any], Any]:
+    """A check of paths, which stay as they are; `allowed`: what is expected."""
+
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+            raise refusal(name, value, allowed, "or None")
+        return value
+
+    return check
+
+
+AUTO: Final = "auto"  # threads: as many as measurement says
+
+
+def thread_count(name: str, value: object) -> int | Literal["auto"]:
+    """Return a number of threads, or "auto"; ArgumentError for what is neither."""
+    if isinstance(value, str) and value == AUTO:
+        return AUTO
+    try:
+        return integer(name, value, 1, MAX_THREADS)
+    except ArgumentError:
+        allowed = f'an integer from 1 to {MAX_THREADS} or "{AUTO}"'
+        raise refusal(name, value, allowed, "or None") from None
+
+
+def speculation_check(name: str, value: object) -> str | int:
+    """ "auto", "off", or how many tokens are drafted."""
+    if value in ("auto", "off"):
+        return str(value)
+    if isinstance(value, str) and value.isdecimal():  # from a command line
+        value = int(value)
+    if isinstance(value, str):
+        raise refusal(name, value, f"'auto', 'off' or an integer from 1 to {MOST_DRAFTED}")
+    return integer(name, value, 1, MOST_DRAFTED, "or 'auto' or 'off'")
+
+
+def biases_check(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
+    """Biases of token ids, by increasing id."""
+    if isinstance(value, Mapping) and len(value) > MOST_BIASES:
+        raise ArgumentError(f"{name} has {len(value)} tokens; at most {MOST_BIASES} are possible")
+    try:
+        taken = tuple(
+            (integer("token", token, 0, MAX_UINT32), number("bias", bias, -math.inf, 1e4))
+            for token, bias in dict(value).items()
+        )
+        return taken or None
+    except (TypeError, ValueError):  # the ArgumentErrors of both, too
+        allowed = f"a dict of token ids and numbers, each from -inf to {1e4:g}"
+        raise refusal(name, value, allowed) from None
+
+
+# What may happen where a text comes to the end of the context; see context_overflow.py.
+CONTEXT_OVERFLOWS = ("stop", "error", "shift", "reread")
+
+# What is done to logits before a token is drawn from them, numbered from 1 in a record of the
+# engine (kSampler... in src/core/rows.h), with the options that switch it on.
+SAMPLERS = {
+    "penalties": ("repetition_penalty", "frequency_penalty", "presence_penalty"),
+    "dry": ("dry_multiplier",),
+    "top_n_sigma": ("top_n_sigma",),
+    "top_k": ("top_k",),
+    "typical_p": ("typical_p",),
+    "top_p": ("top_p",),
+    "min_p": ("min_p",),
+    "xtc": ("xtc_probability",),
+    "temperature": (),
+}
+
+
+def samplers_check(name: str, value: Any) -> tuple[str, ...]:
+    """The order of the filters, each at most once."""
+    names = () if isinstance(value, (str, bytes, Set, Mapping)) else value
+    try:
+        names = tuple(names)
+        known = all(each in SAMPLERS for each in names)
+    except TypeError:
+        known = False
+    if not known or "temperature" not in names or len(set(names)) < len(names):
+        allowed = f"a list with temperature in it and some of {', '.join(SAMPLERS)}, each once"
+        raise refusal(name, value, allowed.replace(", temperature, each", ", each"))
+    return names
+
+
+def sampler_numbers(names: Sequence[str]) -> int:
+    """Return four bits for each, the first one lowest."""
+    numbers = {name: number for number, name in enumerate(SAMPLERS, 1)}
+    return sum(numbers[name] << 4 * place for place, name in enumerate(names))
