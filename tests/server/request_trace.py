@@ -61,7 +61,7 @@ def traced() -> Iterator[Trace]:
         threading.setprofile(None)  # type: ignore[arg-type]
 
 
-def chat(address: str, body: object) -> dict[str, Any]:
+def chat(address: str, body: object) -> bytes:
     """Return the answer to a chat request."""
     request = urllib.request.Request(
         f"{address}/v1/chat/completions",
@@ -69,12 +69,15 @@ def chat(address: str, body: object) -> dict[str, Any]:
         {"content-type": "application/json"},
     )
     with urllib.request.urlopen(request, timeout=60) as answer:
-        found: dict[str, Any] = json.load(answer)
+        found: bytes = answer.read()
     return found
 
 
 def trace_of_chat(**more: object) -> Trace:
-    """Return the trace of a chat of five words to a server that has answered some already."""
+    """Return the trace of a chat of five words to a server that has answered some already.
+
+    Of three, it is the one with the fewest calls. `more`: other fields of the request.
+    """
     from akunu.server import ServedModels, ServerSettings, create_app
     from akunu.server.run import serve_in_thread
 
@@ -84,9 +87,14 @@ def trace_of_chat(**more: object) -> Trace:
         with serve_in_thread(app, settings) as address:
             for _ in range(3):
                 chat(address, {**FIVE_WORDS, **more})
-            trace.is_on = True
-            chat(address, {**FIVE_WORDS, **more})
-            trace.is_on = False
+            traces = []
+            for _ in range(3):  # what waits on the engine is woken more or less often
+                trace.calls.clear()
+                trace.is_on = True
+                chat(address, {**FIVE_WORDS, **more})
+                trace.is_on = False
+                traces.append(trace.calls.copy())
+    trace.calls = min(traces, key=Counter.total)
     return trace
 
 

@@ -42,7 +42,7 @@ class Generation(Response):
         self._is_counted = False
 
     def _answer(self, served: ServedModel, model: Model) -> Answer:
-        context = AnswerContext(served.name, model.tokenizer, self._entry.request_id)
+        context = AnswerContext(served.name, model._pipeline.tokenizer, self._entry.request_id)
         return self._wanted.answer(context)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,7 +63,7 @@ class Generation(Response):
             except ClientDisconnect:
                 raise
             except Exception as error:
-                raise self._told(error, number) from error
+                raise self._api_error(error, number) from error
             self._observer.began(served.name, streams)
             stack.push_async_callback(self._end, streams)
             if wanted.is_stream:
@@ -73,14 +73,14 @@ class Generation(Response):
                 async with _closed_when_gone(receive, streams) as client:
                     replies = [await self._complete(each) for each in streams]
             except Exception as error:
-                raise self._told(error) from error
+                raise self._api_error(error) from error
             self._count(replies)
             if not client.is_gone:
                 whole = JsonResponse(answer.from_replies(replies), headers=wanted.headers)
                 await whole(scope, receive, send)
 
     async def _end(self, streams: Sequence[AsyncTextStream]) -> None:
-        """Cancel what is left, and tell how the texts went."""
+        """Cancel what is left, and count the texts."""
         replies = []
         for stream in streams:
             await stream.aclose()
@@ -94,7 +94,7 @@ class Generation(Response):
             self._is_counted = True
             self._observer.ended(replies)
 
-    def _told(self, error: Exception, number: int = 0) -> ApiError:
+    def _api_error(self, error: Exception, number: int = 0) -> ApiError:
         name = self._wanted.prompt_name
         prompt = name if isinstance(name, str) else name(number)
         return api_error(error, names=self._wanted.names, prompt=prompt)
@@ -117,28 +117,28 @@ class Generation(Response):
         async with _closed_when_gone(receive, streams) as client:
             async with pinging(events, answer.ping, self._settings.ping_seconds):
                 try:
-                    await self._tell(events, answer, streams)
+                    await self._write_texts(events, answer, streams)
                     if not client.is_gone:
                         replies = [stream.completion for stream in streams]
                         self._count(replies)
                         await events.put(answer.over(replies))
                 except asyncio.CancelledError as error:
-                    told = stopping()
-                    self._observer.failed(told, error)
-                    await events.put(answer.failed(told))
+                    failure = stopping()
+                    self._observer.failed(failure, error)
+                    await events.put(answer.failed(failure))
                     await events.end()
                     raise
                 except Exception as error:
-                    told = self._told(error)
-                    self._observer.failed(told, error)
-                    await events.put(answer.failed(told))
+                    failure = self._api_error(error)
+                    self._observer.failed(failure, error)
+                    await events.put(answer.failed(failure))
             if not client.is_gone:
                 await events.end()
 
-    async def _tell(
+    async def _write_texts(
         self, events: Events, answer: Answer, streams: Sequence[AsyncTextStream]
     ) -> None:
-        async def tell(index: int, stream: AsyncTextStream) -> None:
+        async def write(index: int, stream: AsyncTextStream) -> None:
             has_begun = False
             async for delta in stream.deltas():
                 if not has_begun:
@@ -149,9 +149,9 @@ class Generation(Response):
                 await events.put(answer.closed(index, stream))
 
         if len(streams) == 1:
-            await tell(0, streams[0])
+            await write(0, streams[0])
             return
-        tasks = [asyncio.ensure_future(tell(*each)) for each in enumerate(streams)]
+        tasks = [asyncio.ensure_future(write(*each)) for each in enumerate(streams)]
         try:
             await asyncio.gather(*tasks)
         finally:

@@ -184,7 +184,10 @@ class Observer:
             entry.prompt_tokens = first.prompt_tokens
             entry.cached_tokens = first.cached_tokens
             entry.prefix_end = first.prefix_end
-            entry.finish_reason = ",".join(sorted({each.finish_reason for each in replies}))
+            if len(replies) == 1:
+                entry.finish_reason = first.finish_reason
+            else:
+                entry.finish_reason = ",".join(sorted({each.finish_reason for each in replies}))
 
     def failed(self, told: ApiError, error: BaseException) -> None:
         """Note why."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from akunu.common.checks import integer
 from akunu.server.fields.common import UNREAD, WITHOUT_EFFECT
 from akunu.server.fields.table import Field, ignored_header, read
 from akunu.server.fields.thinking import with_wished_thinking
 from akunu.server.http.errors import invalid, unsupported
-from akunu.server.limits import with_limits
 from akunu.server.prompts import ids_of, template_of
 from akunu.text.context_overflow import refuse_too_long, room
 from akunu.text.request import request_of
@@ -124,18 +124,41 @@ class TextRequest:
         What takes long happens in a thread.
         """
         if self.prompts is None:
-            arguments = with_limits(self.fitted(model), model, settings, self.names)
+            arguments = self._limited(self.fitted(model), model, settings)
             return self._streams(model, arguments)
         prepare = partial(self._prepared, model, settings)
         if not self.text_bias and sum(map(_size, self.prompts)) <= _QUICK_CHARACTERS:
             prompts = prepare()
         else:
             prompts = await asyncio.get_running_loop().run_in_executor(None, prepare)
-        arguments = with_limits(self._adapted(model), model, settings, self.names)
+        arguments = self._limited(self._adapted(model), model, settings)
         streams: list[AsyncTextStream] = []
         for prompt in prompts:
             streams += self._streams(model, {**arguments, "prompt": prompt})
         return streams
+
+    def _limited(
+        self, options: Mapping[str, Any], model: Model, settings: ServerSettings
+    ) -> dict[str, Any]:
+        """Return options with those that the model's authors recommend, and a number of tokens.
+
+        Raises ApiError for more tokens than the server allows: nothing is cut in silence.
+        """
+        found: dict[str, Any] = {}
+        if "samplers" not in options:  # an order of its own has no room for what it leaves out
+            found = dict(model._pipeline.sampling_defaults)
+        if options.get("penalize_prompt") is not False:  # which does not go with a shift
+            found["context_overflow"] = settings.context_overflow
+        found.update(options)
+        most = settings.most_tokens
+        wanted = found.get("max_tokens")
+        if wanted is not None and most is not None:
+            field = self.names.get("max_tokens", "max_tokens")
+            if integer("max_tokens", wanted, -1, None) == -1 or wanted > most:
+                raise invalid(field, f"{field} is {wanted}; this server allows at most {most}")
+        if wanted is None:
+            found["max_tokens"] = settings.default_max_tokens or most
+        return found
 
     def _streams(self, model: Model, arguments: Mapping[str, Any]) -> list[AsyncTextStream]:
         request, pipeline = request_of(arguments), model._pipeline
@@ -175,10 +198,9 @@ class TextRequest:
 
     def _adapted(self, model: Model) -> dict[str, Any]:
         """Return the arguments, with the adapter that the name of the model asks for."""
-        if not model.adapters:
-            return self.arguments
+        adapters = model._pipeline.adapters
         adapter = (self.model or "").rpartition(":")[2]
-        if adapter not in model.adapters or adapter == self.model:
+        if adapter not in adapters or adapter == self.model:
             return self.arguments
         return {**self.arguments, "adapters": adapter}
 

@@ -22,8 +22,8 @@ import jinja2
 from akunu.common import clock_and_ids
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
 from akunu.templates import engine as engine
-from akunu.templates.message_forms import TemplateHabits, is_plain
-from akunu.templates.messages import Message, checked, plain
+from akunu.templates.message_forms import TemplateHabits
+from akunu.templates.messages import Message, checked, is_plain, plain
 from akunu.thinking.markers import ThinkingMarkers, markers_of
 from akunu.thinking.switch import ThinkingSwitch
 from akunu.tokenizers.token_matcher import TokenMatcher
@@ -160,6 +160,14 @@ class ChatTemplate:
     def thinking_markers(self) -> ThinkingMarkers:
         """What stands around thoughts."""
         return markers_of(self.source)
+
+    def opens_thoughts(self, prompt: str) -> bool:
+        """Whether a prompt, or its end, ends within thoughts: nothing but space follows."""
+        return prompt.rstrip().endswith(self._thinking_opening)
+
+    @cached_property
+    def _thinking_opening(self) -> str:
+        return self.thinking_markers.opening.rstrip()
 
     @cached_property
     def thinking_ends(self) -> tuple[str, str]:

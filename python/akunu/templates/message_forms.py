@@ -50,23 +50,6 @@ _ABSENT: Final = object()
 _ALNUM: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-_PLAIN: Final = frozenset({"role", "content"})
-_ASKING: Final = {"user": "assistant", "assistant": "user"}
-
-
-def is_plain(messages: Conversation) -> bool:
-    """Whether users and replies take turns and have only texts: every template takes that as is."""
-    wanted = None
-    for message in messages:
-        role = message["role"]
-        if role not in _ASKING or wanted not in (None, role) or message.keys() != _PLAIN:
-            return False
-        if type(message["content"]) is not str or not message["content"]:
-            return False
-        wanted = _ASKING[role]
-    return True
-
-
 class TemplateHabits:
     """What one template wants; asked for as it is needed, and remembered."""
 

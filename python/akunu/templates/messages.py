@@ -30,6 +30,9 @@ class ImagePart(dict[str, Any]):
         super().__init__(type="image")
 
 
+_PLAIN: Final = frozenset({"role", "content"})
+_ASKING: Final = {"user": "assistant", "assistant": "user"}
+
 MOST_PARTS: Final = 10_000
 """Of one content; each costs a template time, also where it is empty."""
 _IMAGES: Final = ("image", "image_url", "input_image")
@@ -38,6 +41,19 @@ _TEXT_PARTS: Final = ("text", "input_text", "output_text")
 # Templates know a model's reasoning by several names; whoever asks for it finds it.
 _REASONING: Final = ("reasoning_content", "thinking", "reasoning")
 _REASONING_NAMES: Final = (*_REASONING, "thought")
+
+
+def is_plain(messages: Sequence[Message]) -> bool:
+    """Whether users and replies take turns and have only texts: every template takes that as is."""
+    wanted = None
+    for message in messages:
+        role = message["role"]
+        if role not in _ASKING or wanted not in (None, role) or message.keys() != _PLAIN:
+            return False
+        if type(message["content"]) is not str or not message["content"]:
+            return False
+        wanted = _ASKING[role]
+    return True
 
 
 def is_image(part: object) -> bool:

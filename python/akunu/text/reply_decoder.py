@@ -172,7 +172,9 @@ class ReplyDecoder:
                 deltas += self._next(token)
                 if self.reason is not None:
                     break
-        if len(deltas) > 1:
+        if len(deltas) > 1 and {*map(type, deltas)} == {TextDelta}:
+            deltas = [TextDelta("".join([each.text for each in deltas]))]  # type: ignore[union-attr]
+        elif len(deltas) > 1:
             deltas = joined(deltas)
         texts = []
         for delta in deltas:
@@ -264,7 +266,7 @@ class ReplyDecoder:
         deltas = self._parts(text)
         if self._splitter is not None:
             deltas += self._splitter.finish(is_cut=self.generation.finish_reason == "length")
-        elif last := self._stops.finish():
+        elif self._has_stops and (last := self._stops.finish()):
             deltas.append(TextDelta(last))
         self._shown = self._length - self._stops.n_kept
         is_cut = self._stops.found is not None

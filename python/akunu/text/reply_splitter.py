@@ -10,6 +10,7 @@ stands around it.
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from akunu.text.deltas import Delta, ReasoningDelta, TextDelta, ToolCallCut, ToolCallDropped
@@ -79,11 +80,11 @@ class ReplySplitter:
             openings = (thinking.opening, *thinking.further_openings)
             silent, self._ends = thinking.answer_openings, thinking.answer_closings
         # Before the answer whitespace is skipped, so that what the marker begins with is, too.
-        self._openings = {opening.lstrip() for opening in openings}
-        self._silent = {opening.lstrip() for opening in silent}
+        self._openings = set(map(str.lstrip, openings))
+        self._silent = set(map(str.lstrip, silent))
         call_openings = tuple(calls.openings) if calls else ()
-        self._markers = Markers([*self._ends, *call_openings])
-        self._parts = Markers([*self._openings, *self._silent, *call_openings])
+        self._markers = _markers(frozenset((*self._ends, *call_openings)))
+        self._parts = _markers(frozenset((*self._openings, *self._silent, *call_openings)))
         self._reader = TextReader()
         self._out: list[Delta] = []
         self.is_complete = False
@@ -109,7 +110,9 @@ class ReplySplitter:
         """Return what is certain now that `piece` has come; nothing after a stop string."""
         if self._passes and self._stops is NO_STOPS:
             return [TextDelta(piece)] if piece else []
-        text = self._stops.push(piece) if self._in_answer else piece
+        text = piece
+        if self._in_answer and self._stops is not NO_STOPS:
+            text = self._stops.push(piece)
         if text:
             self._reader.text += text
             next(self._parser)
@@ -123,7 +126,7 @@ class ReplySplitter:
         `is_cut`: the model had more to say. What a marker or a call had begun with is no text then,
         nor is it where a stop string has ended the reply.
         """
-        if self._in_answer:
+        if self._in_answer and self._stops is not NO_STOPS:
             self._reader.text += self._stops.finish()
         self._reader.is_over = True
         self._is_cut = is_cut
@@ -152,6 +155,8 @@ class ReplySplitter:
     def _begin_answer(self) -> None:
         """From here on, which is the reader's whole text, stop strings are looked for."""
         self._in_answer = True
+        if self._stops is NO_STOPS:
+            return
         self._reader.text = self._stops.push(self._reader.text)
         if self._reader.is_over:
             self._reader.text += self._stops.finish()
@@ -196,7 +201,7 @@ class ReplySplitter:
                 yield from self._reasoning()
                 may_reason = self._may_reason_again
             elif not found:
-                reader.text = reader.text[: self._end_at_cut(Markers(markers))]
+                reader.text = reader.text[: self._end_at_cut(_markers(frozenset(markers)))]
                 break
         self._begin_answer()
         if self._calls is None or not (yield from self._call(at_start=True)):
@@ -205,7 +210,7 @@ class ReplySplitter:
     def _marker_here(self, strings: Collection[str]) -> Waiting[str]:
         """Read one of the markers; "" where there is none."""
         reader = self._reader
-        markers = Markers(strings)
+        markers = _markers(frozenset(strings))
         while True:
             place, found = markers.find(reader.text, reader.at, is_over=reader.is_over)
             if place > reader.at or (found is None and reader.is_over):
@@ -219,7 +224,7 @@ class ReplySplitter:
         """Read up to the end of the reasoning, whose opening was read."""
         assert self._thinking is not None
         reader = self._reader
-        markers = Markers([self._thinking.closing])
+        markers = _markers(frozenset((self._thinking.closing,)))
         yield from reader.skip_space()
         while True:
             place, found = markers.find(reader.text, reader.at, is_over=reader.is_over)
@@ -305,3 +310,8 @@ class ReplySplitter:
             self._out.append(TextDelta(text))
             self._has_text = True
             self._after_call = self._after_call and text.isspace()
+
+
+@lru_cache(maxsize=256)  # replies of a model look for the same ones
+def _markers(strings: frozenset[str]) -> Markers:
+    return Markers(strings)

@@ -169,7 +169,9 @@ def _start(
     images: Sequence[tuple[int, _core.Image]] = (),
 ) -> _core.Generation:
     ends = set() if options.ignore_eos else set(tokenizer.stop_ids)
-    stops = token_ids(options.stop_token_ids, native.config["vocab_size"], "stop_token_ids")
+    if options.stop_token_ids:
+        stops = token_ids(options.stop_token_ids, native.config["vocab_size"], "stop_token_ids")
+        ends |= set(stops.tolist())
     biases = dict(options.logit_bias or {})
     if options.ignore_eos:
         biases.update(dict.fromkeys(tokenizer.stop_ids, -math.inf))
@@ -182,7 +184,7 @@ def _start(
     return native.start(
         tokens,
         max_tokens=_NO_LIMIT if options.max_tokens is None else min(options.max_tokens, _NO_LIMIT),
-        stop_ids=sorted(ends | set(stops.tolist())),
+        stop_ids=sorted(ends),
         sampling=options.packed(seed=int.from_bytes(os.urandom(8), "little")),
         logit_bias=biases,
         dry_breakers=breakers,

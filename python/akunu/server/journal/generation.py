@@ -137,7 +137,7 @@ class JournalledGeneration(Generation):
                                 await stack.enter_async_context(stream)
                         await _begin(kept, model, streams, self._wanted.headers)
                     except Exception as error:
-                        raise self._told(error, number) from error
+                        raise self._api_error(error, number) from error
                     self._observer.began(served.name, streams)
                     stack.push_async_callback(self._end, streams)
                     last = await self._write(kept, answer, streams)
@@ -146,7 +146,7 @@ class JournalledGeneration(Generation):
             kept.fail(stopping())
             raise
         except Exception as error:
-            failure = self._told(error)
+            failure = self._api_error(error)
             if kept.is_here:
                 self._observer.failed(failure, error)
             kept.fail(failure)

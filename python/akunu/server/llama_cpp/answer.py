@@ -10,7 +10,7 @@ from akunu.server.http.sending import EVENT_STREAM, PING, event
 from akunu.server.llama_cpp.fields import LlamaFormat
 from akunu.server.prompts import ids_of
 from akunu.server.text_request import AnswerContext
-from akunu.server.unsent_logprobs import Untold
+from akunu.server.unsent_logprobs import UnsentLogprobs
 from akunu.server.usage import timings_of
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
@@ -31,7 +31,7 @@ class LlamaAnswer:
         self.model = context.model
         self._tokenizer = context.tokenizer
         self._wanted = wanted
-        self._untold = Untold()
+        self._unsent = UnsentLogprobs()
         self._n_tokens: dict[int, int] = {}
 
     def from_replies(self, replies: Sequence[Completion]) -> Any:
@@ -54,7 +54,7 @@ class LlamaAnswer:
         tokens = stream.token_ids[self._n_tokens.get(index, 0) :]
         self._n_tokens[index] = self._n_tokens.get(index, 0) + len(tokens)
         if self._wanted.n_probs:
-            new = self._untold.take(stream.logprobs, index)
+            new = self._unsent.take(stream.logprobs, index)
             probabilities = {"completion_probabilities": list(map(_probability, new))}
         return event(
             {

@@ -156,7 +156,9 @@ def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> Tex
     for each in prompts:
         _check_prompt(each)
     # Of a stream, events have an index.
-    return _told(wanted, prompts, "prompt", is_list=len(prompts) > 1 and not wanted.is_stream)
+    return _with_answer(
+        wanted, prompts, "prompt", is_list=len(prompts) > 1 and not wanted.is_stream
+    )
 
 
 def infill_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
@@ -172,10 +174,10 @@ def infill_request(body: Mapping[str, Any], settings: ServerSettings) -> TextReq
     wanted.suffix, wanted.suffix_name = options.pop("input_suffix"), "input_suffix"
     others = "".join(f"--- {name}\n{text}\n\n" for name, text in options.pop("input_extra", ()))
     before = others + options.pop("input_prefix") + options.pop("prompt", "")
-    return _told(wanted, [before], "input_prefix")
+    return _with_answer(wanted, [before], "input_prefix")
 
 
-def _told(
+def _with_answer(
     wanted: TextRequest, prompts: list[Any], prompt_name: str, *, is_list: bool = False
 ) -> TextRequest:
     """Return the request with its prompts, and with how its answer is written."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from akunu.server.http.errors import ApiError
 from akunu.server.http.json_body import written
 from akunu.server.openai.chat_answer import logprobs_of
-from akunu.server.unsent_logprobs import Untold
+from akunu.server.unsent_logprobs import UnsentLogprobs
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
 from akunu.text.deltas import Delta, ReasoningDelta, TextDelta
@@ -37,7 +37,7 @@ class OllamaAnswer:
         self._is_chat = is_chat
         self._has_logprobs = has_logprobs
         self._began, self._held = began, time.monotonic()
-        self._untold = Untold()
+        self._unsent = UnsentLogprobs()
         self._calls = CallCollector({})
 
     def from_replies(self, replies: Sequence[Completion]) -> Any:
@@ -109,7 +109,7 @@ class OllamaAnswer:
     def _new_logprobs(self, stream: AsyncTextStream) -> list[Any]:
         if not self._has_logprobs:
             return []
-        found: list[Any] = logprobs_of(self._untold.take(stream.answer_logprobs))["content"]
+        found: list[Any] = logprobs_of(self._unsent.take(stream.answer_logprobs))["content"]
         return found
 
 

@@ -16,7 +16,7 @@ from akunu.server.http.errors import ApiError
 from akunu.server.http.json_body import text_written
 from akunu.server.http.sending import EVENT_STREAM, PING, event
 from akunu.server.text_request import AnswerContext
-from akunu.server.unsent_logprobs import Untold
+from akunu.server.unsent_logprobs import UnsentLogprobs
 from akunu.server.usage import facts_of, finite, timings_of, usage_of
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
@@ -69,7 +69,7 @@ class ChatAnswer:
             "system_fingerprint": FINGERPRINT,
         }
         self._calls: dict[int, _Calls] = {}
-        self._untold = Untold()
+        self._unsent: UnsentLogprobs | None = None  # before the first logprobs are told
         self._opened: set[int] = set()
         self._around: dict[int, tuple[bytes, bytes]] = {}
 
@@ -167,7 +167,9 @@ class ChatAnswer:
     def _new_logprobs(self, index: int, stream: AsyncTextStream) -> Any:
         if not self._has_logprobs:
             return None
-        new = self._untold.take(stream.answer_logprobs, index)
+        if self._unsent is None:
+            self._unsent = UnsentLogprobs()
+        new = self._unsent.take(stream.answer_logprobs, index)
         return logprobs_of(new) if new else None
 
     def _message(self, reply: Completion) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from akunu.server.http.sending import EVENT_STREAM, PING, event
 from akunu.server.openai.chat_answer import DONE, FINGERPRINT
 from akunu.server.openai.completions_fields import CompletionFormat, Prompt
 from akunu.server.text_request import AnswerContext
-from akunu.server.unsent_logprobs import Untold
+from akunu.server.unsent_logprobs import UnsentLogprobs
 from akunu.server.usage import facts_of, finite, usage_of
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
@@ -38,7 +38,7 @@ class CompletionAnswer:
             "model": context.model,
             "system_fingerprint": FINGERPRINT,
         }
-        self._untold = Untold()
+        self._unsent = UnsentLogprobs()
         self._n_characters: dict[int, int] = {}
         self._held: dict[int, str] = {}  # prompts that are told once their logprobs are known
 
@@ -141,7 +141,7 @@ class CompletionAnswer:
     def _new_logprobs(self, index: int, text: str, stream: AsyncTextStream) -> Any:
         if self._request.logprobs is None:
             return None
-        new = self._untold.take(stream.logprobs, index)
+        new = self._unsent.take(stream.logprobs, index)
         begin = self._n_characters.get(index, 0)
         self._n_characters[index] = begin + len(text)
         return logprobs_of(new, begin) if new else None

@@ -14,7 +14,7 @@ from akunu.server.http.errors import ApiError
 from akunu.server.http.sending import EVENT_STREAM, PING, event
 from akunu.server.openai.chat_answer import logprobs_of
 from akunu.server.text_request import AnswerContext
-from akunu.server.unsent_logprobs import Untold
+from akunu.server.unsent_logprobs import UnsentLogprobs
 from akunu.server.usage import facts_of
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
@@ -50,7 +50,7 @@ class ResponseAnswer:
         self._item: dict[str, Any] | None = None  # the one that is being told
         self._text: list[str] = []
         self._logprobs: list[Any] = []  # of its text
-        self._untold = Untold()
+        self._unsent = UnsentLogprobs()
         self._calls = CallCollector({})
 
     def from_replies(self, replies: Sequence[Completion]) -> Any:
@@ -206,7 +206,7 @@ class ResponseAnswer:
     def _new_logprobs(self, stream: AsyncTextStream) -> list[Any]:
         if not self._has_logprobs:
             return []
-        found: list[Any] = logprobs_of(self._untold.take(stream.answer_logprobs))["content"]
+        found: list[Any] = logprobs_of(self._unsent.take(stream.answer_logprobs))["content"]
         return found
 
 
