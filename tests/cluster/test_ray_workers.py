@@ -11,24 +11,6 @@ import akunu
 ray = pytest.importorskip("ray", reason="the extra ray is not installed")
 pytestmark = pytest.mark.slow
 
-QUESTION = [{"role": "user", "content": "What colour is the sky?"}]
-
-
-def reply() -> str:
-    """What a blocking call gives."""
-    with akunu.load("ember", context=512, threads=1) as model:
-        return str(model.chat(QUESTION, max_tokens=4))
-
-
-class Actor:
-    """Ray runs coroutines of an actor in an event loop."""
-
-    async def replies(self) -> tuple[str, str]:
-        """What a blocking call gives in it, and an awaited one."""
-        with akunu.load("ember", context=512, threads=1) as model:
-            blocking = str(model.chat(QUESTION, max_tokens=4))
-            return blocking, str(await model.chat_async(QUESTION, max_tokens=4))
-
 
 @pytest.fixture
 def workers() -> Iterator[None]:
@@ -38,6 +20,19 @@ def workers() -> Iterator[None]:
 
 
 def test_blocking_and_awaited_calls_work_in_rays_workers(workers: None) -> None:
+    question = [{"role": "user", "content": "What colour is the sky?"}]
+
+    # Functions within a function: Ray sends those by value, workers cannot import this file.
+    def reply() -> str:
+        with akunu.load("ember", context=512, threads=1) as model:
+            return str(model.chat(question, max_tokens=4))
+
+    class Actor:
+        async def replies(self) -> tuple[str, str]:
+            with akunu.load("ember", context=512, threads=1) as model:
+                blocking = str(model.chat(question, max_tokens=4))
+                return blocking, str(await model.chat_async(question, max_tokens=4))
+
     expected = reply()
     assert ray.get(ray.remote(reply).remote(), timeout=300) == expected
     actor = ray.remote(Actor).remote()
