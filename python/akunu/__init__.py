@@ -31,12 +31,11 @@ from akunu.errors import (
 TYPE_CHECKING = False  # `typing` takes longer to import than all of this
 if TYPE_CHECKING:
     from akunu.embedding.reranking import Ranked
-    from akunu.embedding.sentence_encoder import SentenceEncoder
-    from akunu.hub.find import pull
-    from akunu.loading import load
+    from akunu.loading import load, pull
     from akunu.model import Model
     from akunu.model_facts import CachePages, DiskCache, MemoryReport, ModelConfig, Occupancy
     from akunu.options.text_options import LoadOptions, SamplingOptions
+    from akunu.sentence_encoder import SentenceEncoder
     from akunu.session import Session
     from akunu.speech.model import SpeechModel, load_whisper
     from akunu.speech.transcription import Transcription
@@ -103,7 +102,7 @@ _HOMES = {
     "TextStream": "akunu.text.text_stream",
     "TokenLogprob": "akunu.text.logprobs",
     "Ranked": "akunu.embedding.reranking",
-    "SentenceEncoder": "akunu.embedding.sentence_encoder",
+    "SentenceEncoder": "akunu.sentence_encoder",
     "Session": "akunu.session",
     "Tokenizer": "akunu.tokenizers.tokenizer",
     "SpeechModel": "akunu.speech.model",
@@ -111,7 +110,7 @@ _HOMES = {
     "Transcription": "akunu.speech.transcription",
     "load": "akunu.loading",
     "load_whisper": "akunu.speech.model",
-    "pull": "akunu.hub.find",
+    "pull": "akunu.loading",
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from langchain_core.embeddings import Embeddings
 
-from akunu.embedding.sentence_encoder import SentenceEncoder
+from akunu.sentence_encoder import SentenceEncoder
 
 
 class AkunuEmbeddings(SentenceEncoder, Embeddings):  # type: ignore[misc]  # of what has no types

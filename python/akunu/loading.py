@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from akunu import _core
 from akunu.common.checks import flag
 from akunu.common.quoting import shorten
 from akunu.errors import AkunuError, ArgumentError, UnsupportedModelError
+from akunu.hub import find as hub
+from akunu.hub.load_check import named
+from akunu.hub.names import Address, RepoName
+from akunu.hub.packaged_models import PACKAGED_MODELS
+from akunu.hub.transfer import size_text
+from akunu.hub.watch import SILENT, Watch
 from akunu.model import Model
 from akunu.options.text_options import AUTO, LoadOptions, lists_load_options
+from akunu.speech.loading import load_whisper_with
+from akunu.speech.model import SpeechModel
+from akunu.speech.model_kind import is_speech_model
+from akunu.storage.disk_cache import keep_on_disk
+from akunu.storage.draft_vocabulary import check_draft_vocabulary
 from akunu.storage.model_files import open_model_files, read_tokenizer
+from akunu.storage.native_load import begin_load
+from akunu.thread_choice import with_chosen_threads
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from akunu.hub.watch import Watch
     from akunu.options.arguments import LoadArguments
-
-_DATA = Path(__file__).parent / "data"
-
-# The models inside the package, by the names that `load` knows.
-PACKAGED_MODELS: Mapping[str, Path] = {"ember": _DATA / "ember-q8_0.gguf"}
 
 
 @lists_load_options
@@ -66,8 +72,6 @@ def load(
         draft_path = find_model(chosen.draft, chosen, local_only=local_only)
     choice = None
     if chosen.threads == AUTO:
-        from akunu.thread_choice import with_chosen_threads
-
         chosen, choice = with_chosen_threads(path, chosen)
     # The engine maps the weights in a thread of its own while this one checks the vocabulary (which
     # takes longer, if it is large) and stays open for Ctrl-C.
@@ -78,8 +82,6 @@ def load(
             raise _speech_refusal(path)
         tokenizer = read_tokenizer(files)
         if draft_path is not None:
-            from akunu.tokenizers.draft_vocabulary import check_draft_vocabulary
-
             check_draft_vocabulary(tokenizer, path, draft_path)
     except (AkunuError, OSError):
         try:
@@ -94,8 +96,6 @@ def load(
     if chosen.cache_dir is None and chosen.cache_size != LoadOptions().cache_size:
         model._notes += ("cache_size is given without cache_dir: nothing is kept on the disk",)
     if chosen.cache_dir is not None:
-        from akunu.storage.disk_cache import keep_on_disk
-
         try:
             model._notes += keep_on_disk(model, chosen)
         except BaseException:
@@ -105,8 +105,6 @@ def load(
 
 
 def _refuse_speech(path: Path) -> None:
-    from akunu.speech.model_kind import is_speech_model
-
     if is_speech_model(path):
         raise _speech_refusal(path)
 
@@ -115,36 +113,6 @@ def _speech_refusal(path: Path) -> UnsupportedModelError:
     return UnsupportedModelError(
         f"{path} is a speech model: akunu.load_whisper loads it, and akunu transcribe, listen and "
         "serve use it"
-    )
-
-
-def begin_load(
-    path: Path,
-    options: LoadOptions,
-    alignment_heads: Sequence[tuple[int, int]] = (),
-    draft_path: Path | None = None,
-) -> _core.NativeLoad:
-    """Have the engine load its part of a model; nobody has to wait for it.
-
-    `alignment_heads`: (layer, head) of a model of speech whose attention says when words are said.
-    `draft_path`: of the model that proposes tokens; its vocabulary is the caller's to check.
-    """
-    return _core.NativeLoad(
-        os.fspath(path),
-        device=options.device,
-        context=options.context,
-        threads=int(options.threads or 0),
-        kv_type=options.kv_type,
-        kv_memory=options.kv_memory,
-        gpu_memory=options.gpu_memory,
-        gpus=options.gpus,
-        prefix_cache=options.prefix_cache,
-        max_waiting=options.max_waiting,
-        adapters={name: os.fspath(each) for name, each in dict(options.adapters or {}).items()},
-        alignment_heads=alignment_heads,
-        draft=None if draft_path is None else os.fspath(draft_path),
-        prediction_head=options.prediction_head,
-        mmproj=None if options.mmproj is None else os.path.expanduser(options.mmproj),
     )
 
 
@@ -174,10 +142,13 @@ def find_model(
     if isinstance(path_or_name, str) and path_or_name.lower() in PACKAGED_MODELS:
         return PACKAGED_MODELS[path_or_name.lower()]  # as a sentence or a title writes it
     if isinstance(path_or_name, str):
-        from akunu.hub.find import find  # what is a file needs none of it
-        from akunu.hub.watch import SILENT
-
-        return find(path_or_name, options or LoadOptions(), watch or SILENT, local_only=local_only)
+        return hub.find(
+            path_or_name,
+            options or LoadOptions(),
+            watch or SILENT,
+            refuse_unloadable,
+            local_only=local_only,
+        )
     raise ArgumentError(f"{shorten(shown)} is not a file, and only a str can be a model's name")
 
 
@@ -189,9 +160,61 @@ def refuse_unknown(name: str) -> None:
     with suppress(RuntimeError):
         if name.startswith("~") and _exists(path.expanduser()):
             return
-    from akunu.hub.find import refuse_unknown_name
+    hub.refuse_unknown_name(name)
 
-    refuse_unknown_name(name)
+
+def fetch(meant: RepoName | Address, options: LoadOptions, watch: Watch, *, must_fit: bool) -> Path:
+    """Bring a model here, in the newest state that there is, and return its file.
+
+    Raises before the download what loading it would raise; with `must_fit` also that there is too
+    little memory.
+    """
+    return hub.fetch(meant, options, watch, refuse_unloadable, must_fit=must_fit)
+
+
+def pull(name: str) -> Path:
+    """Fetch a model from the Hugging Face hub or an https address, and return its file.
+
+    `name`: "org/repo", "org/repo:Q4_K_M", "org/repo:file.gguf", "org/repo@revision", or an address.
+    What is here already is not fetched again, but a repository is asked for its newest state. The
+    download goes on where an earlier one was interrupted.
+
+    Raises ArgumentError for a name that is none of these, DownloadError with what to do, and before
+    the download ModelFormatError or UnsupportedModelError for a model that akunu cannot load.
+
+    >>> pull("ember.gguf")
+    Traceback (most recent call last):
+    ...
+    akunu.errors.ArgumentError: 'ember.gguf' is nothing that can be fetched: a model on the ...
+    """
+    meant = hub.fetchable(name)
+    return fetch(meant, LoadOptions(), SILENT, must_fit=False)
+
+
+def load_either(path: Path, options: LoadOptions) -> Model | SpeechModel:
+    """Load a model of texts or of speech, whose `context` and `adapters` mean nothing.
+
+    Raises what `akunu.load` and `load_whisper` raise.
+    """
+    if is_speech_model(path):
+        return load_whisper_with(path, options)
+    return load(path, **asdict(options))
+
+
+def refuse_unloadable(path: Path, shown: str, options: LoadOptions) -> str:
+    """Raise what loading the model would raise, under the name that the user knows.
+
+    Else return what it will take, in a sentence.
+    """
+
+    def run() -> str:
+        with load_either(path, options) as model:
+            need = size_text(model.memory["total"])
+            if isinstance(model, Model):
+                return f"it takes {need} of memory with a context of {model.context} tokens"
+            return f"it writes down speech, and takes {need} of memory"
+
+    return named(run, path, shown)
 
 
 def _is_link(path: Path) -> bool:

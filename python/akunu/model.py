@@ -21,22 +21,29 @@ from numpy.typing import NDArray
 from akunu import _core
 from akunu.common.checks import file_path, integer, priority_of
 from akunu.embedding.calls import EncoderCalls
+from akunu.embedding.embed import facts_of
+from akunu.embedding.reranking import ranking_facts_of
 from akunu.errors import MisuseError, UnsupportedModelError
+from akunu.grammar import Grammar
 from akunu.model_facts import CachePages, DiskCache, MemoryReport, ModelConfig, Occupancy
 from akunu.options.sampling_defaults import sampling_defaults_of
 from akunu.options.text_options import SamplingOptions, TextOptions, ToolsArgument
+from akunu.session import Session
 from akunu.storage.model_identity import digest_of, seen_files
+from akunu.storage.session_state import ChatSettings, load_session
+from akunu.text.encode import Prompt
 from akunu.text.pipeline import Pipeline
+from akunu.text.render import Rendered
 from akunu.text.request import chat_request, text_request
 from akunu.text.signatures import chats, chats_async, generates, generates_async
 from akunu.text.submit import adapter_shares
 from akunu.text.text_stream import TextStream
+from akunu.text.wakers import result_of
 from akunu.tokenizers.token_ids import token_ids
 from akunu.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from akunu.grammar import FreeText
-    from akunu.session import Session
     from akunu.storage.model_files import ModelFiles
     from akunu.text.context_overflow import Shorten
     from akunu.text.reply_splitter import ReplySplitter
@@ -65,9 +72,6 @@ class Model(EncoderCalls):
         thread_choice: ThreadChoice | None = None,
     ) -> None:
         """Use `akunu.load`."""
-        from akunu.embedding.embed import facts_of
-        from akunu.embedding.reranking import ranking_facts_of
-
         self._pipeline = Pipeline(native, tokenizer, path, max_waiting)
         self._tokenizer = tokenizer
         self._config = ModelConfig(**native.config)
@@ -354,8 +358,6 @@ class Model(EncoderCalls):
         ...     [each["role"] for each in session.messages]
         ['user', 'assistant']
         """
-        from akunu.session import ChatSettings, Session
-
         self._refuse_sessions_of_encoders()
         settings = ChatSettings(thinking, MappingProxyType(dict(template_variables or {})))
         return Session(self, settings)
@@ -370,10 +372,9 @@ class Model(EncoderCalls):
         Raises SessionFileError for a file that is none, cut off, damaged, or of another model or
         `kv_type`, and ContextOverflowError for one with more tokens than the context holds.
         """
-        from akunu.storage.session_state import load_session
-
         self._refuse_sessions_of_encoders()
-        return load_session(self, file_path("path", path))
+        loaded = load_session(self, file_path("path", path))
+        return Session(self, loaded.settings, loaded.state, loaded.notes, loaded.restored_tokens)
 
     def _refuse_sessions_of_encoders(self) -> None:
         if self._open().embedding is not None:
@@ -397,8 +398,6 @@ class Model(EncoderCalls):
 
         The file is read in a thread: the event loop goes on meanwhile.
         """
-        from akunu.text.wakers import result_of
-
         return await result_of(partial(self.load_session, path))
 
     def logits(
@@ -476,10 +475,6 @@ class Model(EncoderCalls):
         `thoughts`: what it begins with; they may have a budget. `shorten`: how the prompt gets
         shorter where the context is full.
         """
-        from akunu.grammar import Grammar
-        from akunu.text.encode import Prompt
-        from akunu.text.render import Rendered
-
         has_budget = thoughts is not None and thoughts.most_tokens is not None
         rendered = Rendered(
             new_splitter=lambda: splitter,

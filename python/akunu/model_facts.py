@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from akunu.errors import UnsupportedModelError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
@@ -147,3 +149,10 @@ class MemoryReport(Mapping[str, int]):
         left = max(map(len, shown), default=0)
         right = max(map(len, shown.values()), default=0)
         return "\n".join(f"{label:<{left}}  {size:>{right}}" for label, size in shown.items())
+
+
+def no_chat(architecture: str) -> UnsupportedModelError:
+    """Return the error of an encoder that shall answer."""
+    return UnsupportedModelError(
+        f"{architecture} is an encoder: it embeds texts (Model.embed, akunu embed) and writes none"
+    )

@@ -15,47 +15,38 @@ from __future__ import annotations
 import copy
 import os
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, SupportsIndex
 
 from akunu.common.checks import file_path, flag, integer, priority_of
-from akunu.errors import AkunuError, ArgumentError, MisuseError
+from akunu.errors import AkunuError, ArgumentError, ContextOverflowError, MisuseError
+from akunu.images.reader import with_own_images
 from akunu.options.text_options import SamplingOptions, TextOptions, sampling_options
+from akunu.storage.cache_identity import KeyedModel
+from akunu.storage.session_state import ChatSettings, State, save_session
 from akunu.templates.messages import has_images
+from akunu.text.async_text_stream import AsyncTextStream
+from akunu.text.pipeline import Pipeline
 from akunu.text.request import Request
 from akunu.text.signatures import continues, continues_async
 from akunu.text.text_stream import TextStream
+from akunu.text.wakers import result_of, running_loop
 from akunu.tokenizers.token_ids import token_ids
+from akunu.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from akunu import _core
-    from akunu.model import Model
-    from akunu.text.async_text_stream import AsyncTextStream
     from akunu.text.completion import Completion
     from akunu.text.encode import Prompt
     from akunu.text.reply_decoder import ReplyDecoder
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """What a session holds. Immutable, so that a fork is another name for it."""
-
-    tokens: tuple[int, ...] = ()
-    messages: tuple[Mapping[str, Any], ...] | None = None
-    """Of a conversation, oldest first; None of a text."""
-    before: State | None = None
-    """Of a conversation: what it was before the latest append or reply."""
-
-    def history(self) -> Iterator[State]:
-        """Yield this state and those of the conversation before it, latest first."""
-        state: State | None = self
-        while state is not None:
-            yield state
-            state = state.before
+_NO_SETTINGS = ChatSettings()
+_EMPTY = State()
 
 
 def _nothing() -> None:
@@ -83,12 +74,18 @@ class _Pending:
         return self.decoder is None and stream.is_closed
 
 
-@dataclass(frozen=True, slots=True)
-class ChatSettings:
-    """How a conversation is rendered; the arguments of `Model.session`."""
+class SessionModel(KeyedModel, Protocol):
+    """What a session needs of its model: `akunu.Model`."""
 
-    thinking: bool | str | None = None
-    template_variables: Mapping[str, Any] = field(default_factory=dict)
+    _pipeline: Pipeline
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What makes tokens of text."""
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether messages may have images."""
 
 
 class Session:
@@ -105,9 +102,9 @@ class Session:
 
     def __init__(
         self,
-        model: Model,
-        settings: ChatSettings = ChatSettings(),  # it is frozen
-        state: State = State(),  # it is frozen
+        model: SessionModel,
+        settings: ChatSettings = _NO_SETTINGS,
+        state: State = _EMPTY,
         notes: tuple[str, ...] = (),
         restored_tokens: int = 0,
     ) -> None:
@@ -224,14 +221,10 @@ class Session:
 
     def _copied(self, message: Mapping[str, Any]) -> dict[str, Any]:
         if self._model.reads_images and has_images([message]):
-            from akunu.images.reader import with_own_images
-
             return with_own_images(message)
         return copy.deepcopy(dict(message))
 
     def _check_fits(self, n_tokens: int) -> None:
-        from akunu.errors import ContextOverflowError
-
         if n_tokens > self._model.context:
             raise ContextOverflowError(
                 f"the session would have {n_tokens} tokens, the context holds {self._model.context}"
@@ -321,8 +314,6 @@ class Session:
         content: str | Sequence[SupportsIndex] | Sequence[Mapping[str, Any]] | Mapping[str, Any],
     ) -> None:
         """Append as `append` does, where it may take long in a thread: the loop goes on."""
-        from akunu.text.wakers import result_of, running_loop
-
         with self._lock:
             self._settled()
         running_loop()
@@ -358,9 +349,6 @@ class Session:
         >>> first == second
         True
         """
-        from akunu.text.async_text_stream import AsyncTextStream
-        from akunu.text.wakers import result_of, running_loop
-
         chosen = sampling_options(options, sampling)
         flag("stream", stream)
         priority = priority_of(priority)
@@ -403,8 +391,6 @@ class Session:
 
     async def save_async(self, path: str | os.PathLike[str]) -> None:
         """Write the session to a file as `save` does, in a thread: the event loop goes on."""
-        from akunu.text.wakers import result_of
-
         await result_of(partial(self.save, path))
 
     def fork(self) -> Session:
@@ -463,8 +449,6 @@ class Session:
         whose tokens alone do not say what they show; AkunuError for a full disk, and what
         `generate` raises.
         """
-        from akunu.storage.session_state import save_session
-
         with self._lock:
             save_session(self._model, self._settings, self._settled(), file_path("path", path))
 

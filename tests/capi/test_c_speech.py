@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 import akunu
 from akunu.speech.audio import load_audio
 from akunu.speech.model import SpeechModel
-from akunu.speech.transcription import Segment as PythonSegment
+from akunu.speech.segments import Segment as PythonSegment
 
 Samples = NDArray[np.float32]
 SPEC = sm.SpeechSpec()

@@ -21,7 +21,8 @@ from cli_support import ENVIRONMENT
 
 import akunu
 from akunu import _core
-from akunu.loading import PACKAGED_MODELS, begin_load
+from akunu.hub.packaged_models import PACKAGED_MODELS
+from akunu.storage.native_load import begin_load
 
 # So hot that the next token is nearly any: such a text goes on until the context is full.
 LONG: dict[str, Any] = {"temperature": 50, "seed": 3}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import akunu
-from akunu.tokenizers.dry_breakers import breaker_words
+from akunu.options.dry_breakers import breaker_words
 from lines import each_line
 
 PROMPT = "user\nTell me something about the sea.\nassistant\n"

@@ -21,7 +21,7 @@ import pytest
 from edited_model import string, tensors_end
 
 import akunu
-from akunu.loading import PACKAGED_MODELS
+from akunu.hub.packaged_models import PACKAGED_MODELS
 
 SIDE_BY_SIDE = 32
 STUCK = 300  # seconds in which no request ends, however slow the machine is

@@ -91,7 +91,7 @@ def test_what_is_no_number_of_threads_is_refused(value: Any) -> None:
 def test_where_there_are_no_threads_nothing_is_measured() -> None:
     assert counts_on("no such device") == []
     options = LoadOptions(threads="auto", device="no such device")
-    path = akunu.loading.PACKAGED_MODELS["ember"]
+    path = akunu.hub.packaged_models.PACKAGED_MODELS["ember"]
     assert with_chosen_threads(path, options) == (replace(options, threads=None), None)
     with pytest.raises(akunu.AkunuError, match="no such device"):
         akunu.load("ember", threads="auto", device="no such device")

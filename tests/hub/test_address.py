@@ -11,7 +11,8 @@ from hub_support import EMBER, Impatient, split
 
 import akunu
 from akunu import ArgumentError, DownloadError, LoadOptions, ModelFormatError
-from akunu.hub.find import fetch, fetchable
+from akunu.hub.find import fetchable
+from akunu.loading import fetch
 
 
 def test_an_address_is_fetched_once_into_akunus_cache(hub: Hub, home: Path, ember: bytes) -> None:

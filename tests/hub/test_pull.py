@@ -21,11 +21,12 @@ from akunu import (
     UnsupportedModelError,
 )
 from akunu.hub import transfer
-from akunu.hub.find import fetch, fetchable
+from akunu.hub.find import fetchable
 from akunu.hub.load_check import outline_of
 from akunu.hub.names import RepoName
 from akunu.hub.repository import look_up
 from akunu.hub.watch import Watch
+from akunu.loading import fetch
 
 REPO = "small/Ember-GGUF"
 

@@ -20,8 +20,9 @@ from random_models import KINDS, random_weights
 
 import akunu
 from akunu import ArgumentError, LoadOptions, UnsupportedModelError
-from akunu.hub.find import fetch, fetchable
+from akunu.hub.find import fetchable
 from akunu.hub.watch import Watch
+from akunu.loading import fetch
 
 REPO = "small/Random"
 

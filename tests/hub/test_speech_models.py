@@ -23,8 +23,9 @@ from akunu.convert.directory_source import DirectorySource
 from akunu.convert.quantizing import Quantization, Wishes
 from akunu.convert.recipes import RECIPES
 from akunu.hub.choice import File, candidates, choose
-from akunu.hub.find import fetch, fetchable
+from akunu.hub.find import fetchable
 from akunu.hub.watch import Watch
+from akunu.loading import fetch
 
 REPO = "small/Whisper"
 SPEC = sm.SpeechSpec(n_positions=60, n_encoder_layers=1, n_decoder_layers=3)

@@ -15,7 +15,7 @@ from random_models import ModelCase, random_tokens
 
 import akunu
 from akunu import LoadOptions, SamplingOptions, UnsupportedModelError
-from akunu.loading import begin_load
+from akunu.storage.native_load import begin_load
 from lines import each_line
 
 Cases = Callable[..., ModelCase]

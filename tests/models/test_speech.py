@@ -333,7 +333,7 @@ def test_english_models_refuse_what_they_do_not_know(english: SpeechModel) -> No
 
 def test_what_is_no_whisper_model_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedModelError, match="model of text"):
-        load_whisper(akunu.loading.PACKAGED_MODELS["ember"])
+        load_whisper(akunu.hub.packaged_models.PACKAGED_MODELS["ember"])
     with pytest.raises(ArgumentError, match="no such file"):
         load_whisper(tmp_path / "nowhere")
     other = sm.write(tmp_path / "model", SPEC, TENSORS)

@@ -24,7 +24,7 @@ from akunu import ModelFormatError, UnsupportedModelError, _core
 from akunu.convert.directory_source import DirectorySource
 from akunu.convert.quantizing import Quantization, Wishes
 from akunu.convert.recipes import RECIPES, is_quantised
-from akunu.loading import PACKAGED_MODELS
+from akunu.hub.packaged_models import PACKAGED_MODELS
 from akunu.speech.mel import log_mel, mel_filters
 from akunu.speech.model import SpeechModel, load_whisper
 from lines import each_line

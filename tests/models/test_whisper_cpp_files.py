@@ -20,12 +20,12 @@ from numpy_forward import int8_per_32
 
 import akunu
 from akunu import ArgumentError, ModelFormatError, UnsupportedModelError, _core
-from akunu.loading import begin_load
 from akunu.options.text_options import LoadOptions
 from akunu.speech.mel import log_mel
 from akunu.speech.model import load_whisper
 from akunu.speech.vocabulary.known_models import alignment_heads, known_model
-from akunu.speech.vocabulary.whisper_cpp import special_tokens, vocabulary_keys
+from akunu.storage.native_load import begin_load
+from akunu.tokenizers.whisper_cpp_vocabulary import special_tokens, vocabulary_keys
 from lines import each_line
 
 SPEC = wf.spec_of()

@@ -18,7 +18,7 @@ from harness import neutral_sequences
 from tools.compare.accuracy import EMBER
 
 import akunu
-from akunu.tokenizers.dry_breakers import breaker_words
+from akunu.options.dry_breakers import breaker_words
 
 pytestmark = pytest.mark.oracle
 

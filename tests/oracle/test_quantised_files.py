@@ -17,7 +17,7 @@ import akunu
 from akunu.convert.quantizing import Quantization, Wishes
 from akunu.convert.recipes import RECIPES
 from akunu.convert.sources import GgufSource
-from akunu.loading import PACKAGED_MODELS
+from akunu.hub.packaged_models import PACKAGED_MODELS
 
 pytestmark = pytest.mark.oracle
 

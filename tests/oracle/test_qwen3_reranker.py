@@ -14,7 +14,7 @@ from gguf.quants import dequantize
 from ranking_peer import scores
 
 import akunu
-from akunu.loading import PACKAGED_MODELS
+from akunu.hub.packaged_models import PACKAGED_MODELS
 
 pytest.importorskip("xllamacpp")
 

@@ -21,8 +21,8 @@ from engine import relative_error
 from transformers import WhisperConfig, WhisperForConditionalGeneration
 
 from akunu import _core
-from akunu.loading import begin_load
 from akunu.options.text_options import LoadOptions
+from akunu.storage.native_load import begin_load
 
 pytestmark = pytest.mark.oracle
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import pyte
 
 from akunu.cli.reply.markdown_lines import Symbols
-from akunu.cli.reply.renderer import Look, ReplyRenderer
+from akunu.cli.reply.renderer import ReplyLook as Look
+from akunu.cli.reply.renderer import ReplyRenderer
 from akunu.cli.terminal.last_rows import Painter
 
 FULL = Look(symbols=Symbols())

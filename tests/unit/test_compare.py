@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import akunu
-from akunu.loading import PACKAGED_MODELS
+from akunu.hub.packaged_models import PACKAGED_MODELS
 from lines import each_line
 
 sys.path.insert(0, str(Path(__file__).parents[2]))

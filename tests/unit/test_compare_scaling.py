@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from akunu.loading import PACKAGED_MODELS
+from akunu.hub.packaged_models import PACKAGED_MODELS
 from lines import each_line
 
 sys.path.insert(0, str(Path(__file__).parents[2]))

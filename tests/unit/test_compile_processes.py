@@ -15,7 +15,8 @@ import pytest
 from akunu.errors import ArgumentError, QueueFullError
 from akunu.grammar import from_schema, separate_process
 from akunu.grammar.costs import costliest
-from akunu.grammar.separate_process import Budget, Workers, compiling_apart
+from akunu.grammar.separate_process import CompileBudget as Budget
+from akunu.grammar.separate_process import Workers, compiling_apart
 from lines import each_line
 
 ENDLESS = {"type": "integer", "multipleOf": 399_989}

@@ -26,7 +26,7 @@ from akunu.errors import (
     ModelFormatError,
     UnsupportedModelError,
 )
-from akunu.loading import begin_load
+from akunu.storage.native_load import begin_load
 from lines import each_line
 
 sys.path.insert(0, str(Path(__file__).parents[2]))

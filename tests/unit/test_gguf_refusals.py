@@ -13,7 +13,7 @@ from gguf_support import file_of, string, tensor, u32, u64, value
 
 from akunu import LoadOptions, _core
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
-from akunu.loading import begin_load
+from akunu.storage.native_load import begin_load
 from lines import each_line
 
 

@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from akunu.convert.mixing import Choice, Mixed, best_mix
+from akunu.convert.mixing import FormatChoice as Choice
+from akunu.convert.mixing import Mixed, best_mix
 from akunu.errors import ArgumentError
 from lines import each_line
 

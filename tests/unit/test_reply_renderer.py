@@ -14,7 +14,8 @@ from rich.markdown import Markdown
 from screen_support import FULL, Screen, rendered
 
 from akunu.cli.reply.markdown_lines import Symbols
-from akunu.cli.reply.renderer import Look, ReplyRenderer
+from akunu.cli.reply.renderer import ReplyLook as Look
+from akunu.cli.reply.renderer import ReplyRenderer
 from akunu.cli.terminal.console import for_terminal
 from akunu.cli.terminal.last_rows import Painter
 from lines import each_line

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tools.side_by_side import WIDTHS, measured
 
-from akunu.loading import PACKAGED_MODELS
+from akunu.hub.packaged_models import PACKAGED_MODELS
 
 pytestmark = pytest.mark.tools
 

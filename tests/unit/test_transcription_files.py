@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from akunu import ArgumentError
-from akunu.speech.transcription import Segment, Transcription, Word
+from akunu.speech.segments import Segment, Word
+from akunu.speech.transcription import Transcription
 from akunu.speech.writers import FORMATS
 from lines import each_line
 

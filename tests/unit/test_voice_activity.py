@@ -16,14 +16,9 @@ from numpy.typing import NDArray
 from akunu import AkunuError, ArgumentError
 from akunu.speech.activity import silero
 from akunu.speech.activity.energy_detector import speech_probabilities
-from akunu.speech.activity.voice_activity import (
-    Span,
-    SpeechParts,
-    VadOptions,
-    spans_of,
-    speech_spans,
-)
-from akunu.speech.transcription import Segment, Word
+from akunu.speech.activity.voice_activity import SpeechParts, VadOptions, spans_of, speech_spans
+from akunu.speech.activity.voice_activity import SpeechSpan as Span
+from akunu.speech.segments import Segment, Word
 from lines import each_line
 
 RATE = 16_000

@@ -13,7 +13,8 @@ from akunu.text.reply_splitter import ReplySplitter
 from akunu.thinking.markers import markers_of
 from akunu.tools.calls import calls_of
 from akunu.tools.families import FAMILIES
-from akunu.tools.notation import Field, Notation, Optional, elements
+from akunu.tools.notation import Notation, Optional, elements
+from akunu.tools.notation import NotationField as Field
 from akunu.tools.parser import NotationParser
 
 Call = tuple[str, dict[str, Any]]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from akunu.cli import options
+from akunu.cli import commands, options
 from akunu.cli.making_commands import (
     CONVERT_HELP,
     IMATRIX_HELP,
@@ -27,6 +27,7 @@ from akunu.cli.measuring_commands import (
     profile,
 )
 from akunu.cli.options import adapters_of, given_sampling, one_model, thinking_option
+from akunu.cli.reply.output import ReplyOptions
 from akunu.cli.server_commands import ray, serve, show_servers, stop_servers
 from akunu.cli.shared_options import (
     GivenForm,
@@ -36,6 +37,7 @@ from akunu.cli.shared_options import (
 )
 from akunu.cli.speech_commands import LISTEN_HELP, TRANSCRIBE_HELP, listen, transcribe
 from akunu.cli.terminal import console
+from akunu.cli.version import show_version
 from akunu.options.text_options import SamplingOptions
 
 _CHAT_HELP = """Talk to a model.
@@ -136,8 +138,6 @@ def _new_app(*, add_completion: bool) -> typer.Typer:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from akunu.cli.main import show_version
-
         show_version()
         raise typer.Exit
 
@@ -228,10 +228,7 @@ def chat(
     def run() -> int:
         chosen_load = load()
         given = {**given_sampling(sampling), **adapters_of(chosen_load)}
-        from akunu.cli.commands.chat import ChatCommand
-        from akunu.cli.reply.output import ReplyOptions
-
-        return ChatCommand(
+        return commands.chat.ChatCommand(
             arguments=[word for word in (first, *(rest or ())) if word is not None],
             model=model,
             prompt=prompt,
@@ -282,9 +279,7 @@ def complete(
     def run() -> int:
         chosen_load = load()
         chosen = SamplingOptions(**given_sampling(sampling), **adapters_of(chosen_load))
-        from akunu.cli.commands.complete import complete_text
-
-        return complete_text(
+        return commands.complete.complete_text(
             one_model(first, model),
             prompt,
             file,
@@ -342,9 +337,7 @@ def embed(
     """Write the vectors of texts. Each is a line of JSON; -o writes a NumPy file."""
 
     def run() -> int:
-        from akunu.cli.commands.embed import show_embeddings
-
-        return show_embeddings(
+        return commands.embed.show_embeddings(
             model,
             texts or [],
             file,
@@ -399,9 +392,7 @@ def rank(
     """
 
     def run() -> int:
-        from akunu.cli.commands.rank import show_ranking
-
-        return show_ranking(
+        return commands.rank.show_ranking(
             model,
             query,
             documents or [],
@@ -435,9 +426,7 @@ def tokenize(
     """Show the tokens of a text."""
 
     def run() -> int:
-        from akunu.cli.commands.tokenize import show_tokens
-
-        return show_tokens(
+        return commands.tokenize.show_tokens(
             one_model(first, model),
             prompt,
             file,
@@ -459,9 +448,7 @@ def inspect(
     """Show what is in a model's file, and what it takes to run it."""
 
     def run() -> int:
-        from akunu.cli.commands.inspect import show_model
-
-        return show_model(model, load(), as_json=json)
+        return commands.inspect.show_model(model, load(), as_json=json)
 
     return console.reported(run)
 
@@ -477,9 +464,7 @@ def pull(
     """Fetch a model from the Hugging Face hub or an https address."""
 
     def run() -> int:
-        from akunu.cli.commands.pull import pull_model
-
-        return pull_model(model)
+        return commands.pull.pull_model(model)
 
     return console.reported(run)
 
@@ -488,9 +473,7 @@ def list_models(json: options.Json = False) -> int:
     """Show the models on this machine. Those of Ollama and LM Studio are among them."""
 
     def run() -> int:
-        from akunu.cli.commands.models import list_models
-
-        return list_models(as_json=json)
+        return commands.models.list_models(as_json=json)
 
     return console.reported(run)
 
@@ -507,9 +490,7 @@ def remove_models(
     """Remove models from the caches of Hugging Face and akunu."""
 
     def run() -> int:
-        from akunu.cli.commands.models import remove_models
-
-        return remove_models(models, is_sure=yes)
+        return commands.models.remove_models(models, is_sure=yes)
 
     return console.reported(run)
 
@@ -528,26 +509,22 @@ def plan(
     """Show what a model takes to run here. It need not be downloaded yet."""
 
     def run() -> int:
-        from akunu.cli.commands.plan import show_plan
-
-        return show_plan(one_model(first, model), load(), with_speed=speed, as_json=json)
+        return commands.plan.show_plan(
+            one_model(first, model), load(), with_speed=speed, as_json=json
+        )
 
     return console.reported(run)
 
 
 def devices() -> int:
     """Show the devices of this machine. What akunu makes of them is said, too."""
-    from akunu.cli.commands.devices import show_devices
-
-    return console.reported(show_devices)
+    return console.reported(commands.devices.show_devices)
 
 
 def doctor(*, cache_dir: options.CacheDir = None) -> int:
     """Show what was found here, and try it. What was chosen is explained."""
 
     def run() -> int:
-        from akunu.cli.commands.doctor import examine
-
-        return examine(cache_dir)
+        return commands.doctor.examine(cache_dir)
 
     return console.reported(run)

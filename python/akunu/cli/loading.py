@@ -11,9 +11,11 @@ from akunu.cli.terminal import console
 from akunu.cli.terminal.progress import Progress
 from akunu.cli.wording import shortened
 from akunu.errors import UnsupportedModelError
-from akunu.loading import PACKAGED_MODELS, find_model, load
+from akunu.hub.packaged_models import PACKAGED_MODELS
+from akunu.loading import find_model, load
 from akunu.model import Model
 from akunu.options.text_options import AUTO, LoadOptions
+from akunu.thread_choice import is_encoder, with_chosen_threads
 
 # What converters write where they know no name.
 _NAMELESS: Final = frozenset({"unknown", "none", "null", "model", "models", "output", "tmp", "."})
@@ -39,8 +41,6 @@ def measured_threads(path: Path, options: LoadOptions) -> LoadOptions:
     """
     if options.threads != AUTO:
         return options
-    from akunu.thread_choice import with_chosen_threads
-
     with Progress(lambda: "measuring numbers of threads"):
         chosen, choice = with_chosen_threads(path, options)
     if choice is not None:
@@ -50,8 +50,6 @@ def measured_threads(path: Path, options: LoadOptions) -> LoadOptions:
 
 def refuse_encoder(path: Path, options: LoadOptions, command: str) -> None:
     """Raise UnsupportedModelError where a command's model embeds texts and writes none."""
-    from akunu.thread_choice import is_encoder
-
     if is_encoder(path, options):
         raise UnsupportedModelError(
             f"{path} is an encoder: it embeds texts; akunu {command} takes models that write them"

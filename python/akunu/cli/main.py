@@ -13,6 +13,7 @@ import sys
 
 try:
     from akunu.cli.terminal.interrupts import guarded
+    from akunu.cli.version import show_version
 except KeyboardInterrupt:
     sys.exit(130)
 
@@ -20,8 +21,6 @@ TYPE_CHECKING = False  # `typing` takes longer to import than all of this
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
-
-    import typer
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,12 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given = list(sys.argv[1:] if arguments is None else arguments)
         if given == ["--version"]:
             return _reported(show_version)
-        return _run(build, given or ["--help"], "akunu")
-
-    def build() -> typer.Typer:
-        from akunu.cli.app import akunu_app
-
-        return akunu_app()
+        return _run(given or ["--help"], "akunu")
 
     return guarded(run, is_process=arguments is None)
 
@@ -45,29 +39,18 @@ def chat_main(arguments: Sequence[str] | None = None) -> int:
     """Run `akunu-chat`, which is `akunu chat`; return its exit code."""
 
     def run() -> int:
-        return _run(build, list(sys.argv[1:] if arguments is None else arguments), "akunu-chat")
-
-    def build() -> typer.Typer:
-        from akunu.cli.app import chat_app
-
-        return chat_app()
+        return _run(list(sys.argv[1:] if arguments is None else arguments), "akunu-chat")
 
     return guarded(run, is_process=arguments is None)
 
 
-def show_version() -> int:
-    """Write name and version to stdout; return the exit code."""
-    from akunu import __version__
-
-    print(f"akunu {__version__}")
-    return 0
-
-
-def _run(build: Callable[[], typer.Typer], arguments: list[str], program: str) -> int:
-    from akunu.cli.terminal import console
+def _run(arguments: list[str], program: str) -> int:
+    from akunu.cli.terminal import console  # see above: when Ctrl-C is taken care of
 
     def run() -> int:
-        app = build()
+        from akunu.cli import app as apps  # see above: Typer takes its time
+
+        app = apps.akunu_app() if program == "akunu" else apps.chat_app()
         try:
             result: object = app(arguments, prog_name=program, standalone_mode=False)
         except Exception as error:
@@ -118,7 +101,7 @@ def _option_hint(message: str, context: Any) -> str:
 
 
 def _reported(run: Callable[[], int]) -> int:
-    from akunu.cli.terminal import console
+    from akunu.cli.terminal import console  # see above: when Ctrl-C is taken care of
 
     is_shown = sys.stdout is not None
     console.prepare_streams()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from akunu.cli import options
+from akunu.cli import commands, options
 from akunu.cli.terminal import console
 
 CONVERT_HELP = """Write a Hugging Face or MLX directory as a GGUF file.
@@ -45,9 +45,7 @@ def convert(
     """Write a directory as a GGUF file."""
 
     def run() -> int:
-        from akunu.cli.commands.convert import ConvertCommand
-
-        return ConvertCommand(
+        return commands.convert.ConvertCommand(
             source=source,
             target=target,
             type_name=type_name,
@@ -109,9 +107,7 @@ def quantize(
     """Write a model's file in another number format."""
 
     def run() -> int:
-        from akunu.cli.commands.quantize import QuantizeCommand
-
-        return QuantizeCommand(
+        return commands.quantize.QuantizeCommand(
             source=source,
             target=target,
             type_name=type_name,
@@ -155,9 +151,7 @@ def imatrix(
     """Measure which columns of a model's matrices count."""
 
     def run() -> int:
-        from akunu.cli.commands.imatrix import write_imatrix
-
         load = options.load_options(device=device, context=context, threads=threads)
-        return write_imatrix(model, text, output, load, chunks=chunks, force=force)
+        return commands.imatrix.write_imatrix(model, text, output, load, chunks=chunks, force=force)
 
     return console.reported(run)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from akunu.cli import options
+from akunu.cli import commands, options
 from akunu.cli.options import load_options
 from akunu.cli.terminal import console
 
@@ -59,9 +59,7 @@ def bench(
     """Measure how fast a model runs here."""
 
     def run() -> int:
-        from akunu.cli.commands.bench import BenchCommand
-
-        return BenchCommand(
+        return commands.bench.BenchCommand(
             model=model,
             n_prompt=n_prompt,
             n_gen=n_gen,
@@ -105,9 +103,7 @@ def benchmark(
     """Measure texts of real words, alone and side by side."""
 
     def run() -> int:
-        from akunu.cli.commands.benchmark import BenchmarkCommand
-
-        return BenchmarkCommand(
+        return commands.benchmark.BenchmarkCommand(
             model=model,
             prompts=prompts,
             side_by_side=side_by_side,
@@ -142,9 +138,7 @@ def profile(
 
     def run() -> int:
         load = load_options(device=device, threads=threads, kv_type=kv_type)
-        from akunu.cli.commands.profile import show_profile
-
-        return show_profile(
+        return commands.profile.show_profile(
             model,
             load,
             n_prompt=n_prompt,
@@ -171,8 +165,6 @@ def perplexity(
 
     def run() -> int:
         load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
-        from akunu.cli.commands.perplexity import show_perplexity
-
-        return show_perplexity(model, file, load, chunks=chunks, as_json=json)
+        return commands.perplexity.show_perplexity(model, file, load, chunks=chunks, as_json=json)
 
     return console.reported(run)

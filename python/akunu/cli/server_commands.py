@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from akunu.cli import options
+from akunu.cli import commands, options
 from akunu.cli.serve_options import takes_settings
 from akunu.cli.terminal import console
 from akunu.ray.settings import RaySettings
@@ -42,9 +42,7 @@ def serve(
     """Serve models."""
 
     def run() -> int:
-        from akunu.cli.commands.serve import serve_models
-
-        return serve_models([*(first or ()), *(model or ())], config, settings)
+        return commands.serve.serve_models([*(first or ()), *(model or ())], config, settings)
 
     return console.reported(run)
 
@@ -59,9 +57,7 @@ def ray(
     """Serve models by replicas on a Ray cluster."""
 
     def run() -> int:
-        from akunu.cli.commands.ray import serve_replicas
-
-        return serve_replicas([*(first or ()), *(model or ())], config, settings)
+        return commands.ray.serve_replicas([*(first or ()), *(model or ())], config, settings)
 
     return console.reported(run)
 
@@ -70,9 +66,7 @@ def show_servers(json: options.Json = False) -> int:
     """Show the servers that run here."""
 
     def run() -> int:
-        from akunu.cli.commands.servers import show_servers
-
-        return show_servers(as_json=json)
+        return commands.servers.show_servers(as_json=json)
 
     return console.reported(run)
 
@@ -91,8 +85,6 @@ def stop_servers(
     """End servers; texts under way come to their end before."""
 
     def run() -> int:
-        from akunu.cli.commands.servers import stop_servers
-
-        return stop_servers(servers or [], all_of_them=all)
+        return commands.servers.stop_servers(servers or [], all_of_them=all)
 
     return console.reported(run)

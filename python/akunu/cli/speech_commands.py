@@ -7,8 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from akunu.cli import options
+from akunu.cli import commands, options
 from akunu.cli.terminal import console
+from akunu.cli.text_input import as_unicode
+from akunu.errors import ArgumentError
+from akunu.speech.vocabulary.languages import language_code
 
 TRANSCRIBE_HELP = """Write down what is said in audio and video files.
 
@@ -137,9 +140,7 @@ def transcribe(
         }
         if channels not in ("mix", "apart"):
             raise console.UsageError(f"--channels is '{channels}'; it must be mix or apart")
-        from akunu.cli.commands.transcribe import TranscribeCommand
-
-        return TranscribeCommand(
+        return commands.transcribe.TranscribeCommand(
             files=files or [],
             model=model,
             load=load,
@@ -187,15 +188,13 @@ def listen(
     """Write down what is said into a microphone, as it is said."""
 
     def run() -> int:
-        from akunu.cli.commands.listen import ListenCommand, show_microphones
-
         if list_them:
-            return show_microphones()
+            return commands.listen.show_microphones()
         if not model:
             raise console.UsageError(
                 "which model? -m MODEL: a Whisper model, such as openai/whisper-tiny"
             )
-        return ListenCommand(
+        return commands.listen.ListenCommand(
             model=model,
             load=options.load_options(device=device, threads=threads),
             microphone=microphone,
@@ -225,10 +224,6 @@ def speech_arguments(
     vad_model: Path | None,
 ) -> dict[str, Any]:
     """Return arguments of `SpeechModel.transcribe`; raises UsageError."""
-    from akunu.cli.text_input import as_unicode
-    from akunu.errors import ArgumentError
-    from akunu.speech.vocabulary.languages import language_code
-
     found: dict[str, Any] = {"task": "translate" if translate else "transcribe"}
     try:
         if language is not None:

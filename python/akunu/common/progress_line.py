@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
+from akunu.cli.terminal.progress import Progress
 from akunu.common.checks import refusal
 
 Told: TypeAlias = Callable[[int, int], None]
@@ -26,8 +27,6 @@ def told(progress: bool | Told, what: str) -> Iterator[Told | None]:
     if not progress:
         yield None
         return
-    from akunu.cli.terminal.progress import Progress  # for who wants to see it
-
     counts = [0, 0]
 
     def count(done: int, of: int) -> None:

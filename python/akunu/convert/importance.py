@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
+from akunu.common.atomic_file import written_whole
 from akunu.common.files import open_regular
-from akunu.convert.atomic_file import written_whole
 from akunu.convert.gguf_writer import GgufLayout, TensorPlan, Value
 from akunu.errors import ArgumentError, ModelFormatError
 

@@ -37,7 +37,7 @@ _OTHERS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class FormatChoice:
     """What a tensor may be."""
 
     type_name: str
@@ -54,7 +54,7 @@ class Mixed(Generic[Tensor]):
     """A tensor with its choices."""
 
     tensor: Tensor
-    choices: Sequence[Choice]
+    choices: Sequence[FormatChoice]
 
 
 def dependence(name: str) -> float:
@@ -67,13 +67,13 @@ def dependence(name: str) -> float:
     return _DEPENDS.get(found[1], _OTHERS) if found else _OTHERS
 
 
-def best_mix(tensors: Sequence[Mixed[Tensor]], most_bytes: int) -> list[Choice]:
+def best_mix(tensors: Sequence[Mixed[Tensor]], most_bytes: int) -> list[FormatChoice]:
     """Return a choice for each tensor, together of at most so many bytes, with little error.
 
     Raises ArgumentError where the smallest choices are larger.
 
-    >>> small, large = Choice("Q4_K", 10, 0.4), Choice("Q6_K", 20, 0.1)
-    >>> tensors = [Mixed("a", [small, large]), Mixed("b", [small, Choice("Q6_K", 20, 0.3)])]
+    >>> small, large = FormatChoice("Q4_K", 10, 0.4), FormatChoice("Q6_K", 20, 0.1)
+    >>> tensors = [Mixed("a", [small, large]), Mixed("b", [small, FormatChoice("Q6_K", 20, 0.3)])]
     >>> [choice.type_name for choice in best_mix(tensors, 30)]
     ['Q6_K', 'Q4_K']
     """
@@ -81,7 +81,7 @@ def best_mix(tensors: Sequence[Mixed[Tensor]], most_bytes: int) -> list[Choice]:
     if least > most_bytes:
         raise ArgumentError(f"the smallest mix has {least} bytes, {most_bytes} are wished")
 
-    def at(price: float) -> list[Choice]:
+    def at(price: float) -> list[FormatChoice]:
         """What is best where a byte costs so much error."""
         return [
             min(each.choices, key=lambda choice: (choice.error + price * choice.size, choice.size))
@@ -101,7 +101,9 @@ def best_mix(tensors: Sequence[Mixed[Tensor]], most_bytes: int) -> list[Choice]:
     return _filled_up(tensors, chosen, most_bytes - _size(chosen))
 
 
-def _filled_up(tensors: Sequence[Mixed[Tensor]], chosen: list[Choice], left: int) -> list[Choice]:
+def _filled_up(
+    tensors: Sequence[Mixed[Tensor]], chosen: list[FormatChoice], left: int
+) -> list[FormatChoice]:
     """Spend what is left over, each time where a byte takes most."""
     while True:
         best, gain = None, 0.0
@@ -120,5 +122,5 @@ def _filled_up(tensors: Sequence[Mixed[Tensor]], chosen: list[Choice], left: int
         chosen[best[0]] = best[1]
 
 
-def _size(choices: Sequence[Choice]) -> int:
+def _size(choices: Sequence[FormatChoice]) -> int:
     return sum(choice.size for choice in choices)

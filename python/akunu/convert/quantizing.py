@@ -11,12 +11,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-import akunu
-from akunu import _core
-from akunu.convert.atomic_file import written_whole
+from akunu import __version__, _core
+from akunu.common.atomic_file import written_whole
 from akunu.convert.gguf_writer import GgufLayout, TensorPlan, Value
 from akunu.convert.recipes import ModelShape, Recipe, chosen_format, fitting_format, is_quantised
-from akunu.convert.sources import Source, Tensor
+from akunu.convert.sources import ModelSource, Tensor
 from akunu.errors import ArgumentError
 
 Importance = NDArray[np.float32]
@@ -88,7 +87,7 @@ class Quantization:
 
     def __init__(
         self,
-        file: Source,
+        file: ModelSource,
         wishes: Wishes,
         importance: Mapping[str, Importance] | None = None,
         values: Sequence[Value] = (),
@@ -168,7 +167,7 @@ class Quantization:
             *self.file.values(lambda key: key not in _REPLACED),
             Value.of("general.file_type", self.wishes.recipe.number),
             Value.of("general.quantization_version", _QUANTIZATION_VERSION),
-            Value.of("akunu.quantized_by", f"akunu {akunu.__version__}"),
+            Value.of("akunu.quantized_by", f"akunu {__version__}"),
         ]
 
     def _check_importance(self) -> None:
@@ -186,7 +185,7 @@ class Quantization:
                 )
 
 
-def _step(tensor: Tensor, file: Source, shape: ModelShape, wishes: Wishes) -> Step:
+def _step(tensor: Tensor, file: ModelSource, shape: ModelShape, wishes: Wishes) -> Step:
     plan = TensorPlan(tensor.name, tensor.shape, tensor.type_name)
     wished = wishes.tensor_types.get(tensor.name)
     if wished is not None:
@@ -219,7 +218,7 @@ def _step(tensor: Tensor, file: Source, shape: ModelShape, wishes: Wishes) -> St
     return Step(tensor, TensorPlan(tensor.name, tensor.shape, target), wished)
 
 
-def check_source(tensor: Tensor, file: Source, target: str, *, allow_requantize: bool) -> None:
+def check_source(tensor: Tensor, file: ModelSource, target: str, *, allow_requantize: bool) -> None:
     """Refuse a tensor that cannot be read, or is quantised already and shall not be again."""
     if not _core.can_quantize(tensor.type_name):
         raise ArgumentError(f"{tensor.name} is {tensor.type_name}, which cannot be read here")

@@ -14,7 +14,7 @@ from typing import Final
 
 from akunu import _core
 from akunu.convert.gguf_writer import TensorPlan
-from akunu.convert.sources import Source
+from akunu.convert.sources import ModelSource
 from akunu.errors import ArgumentError
 
 
@@ -124,7 +124,7 @@ class ModelShape:
     has_importance: bool
 
     @classmethod
-    def of(cls, file: Source, names: set[str], *, has_importance: bool) -> ModelShape:
+    def of(cls, file: ModelSource, names: set[str], *, has_importance: bool) -> ModelShape:
         """Read it from a file's values; what is missing is as in the simplest model."""
         architecture = str(file.get("general.architecture", ""))
 

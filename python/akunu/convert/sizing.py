@@ -9,10 +9,10 @@ from typing import Final
 
 from akunu import _core
 from akunu.convert.gguf_writer import TensorPlan
-from akunu.convert.mixing import FORMATS, Choice, Mixed, best_mix, dependence
+from akunu.convert.mixing import FORMATS, FormatChoice, Mixed, best_mix, dependence
 from akunu.convert.quantizing import Importance, Quantization, Wishes, check_source
 from akunu.convert.recipes import RECIPES, Recipe, is_quantised
-from akunu.convert.sources import Source
+from akunu.convert.sources import ModelSource
 from akunu.errors import ArgumentError
 
 _NUMBERS: Final = {
@@ -23,7 +23,7 @@ _NUMBERS: Final = {
 
 
 def wishes_for_size(
-    file: Source,
+    file: ModelSource,
     wishes: Wishes,
     *,
     file_bytes: int | None = None,
@@ -75,7 +75,7 @@ def wishes_for_size(
             )
             error = dependence(step.plan.name) * squares / whole if whole > 0 else 0.0
             size = target.size if file_bytes is None else _padded(target, file)
-            choices.append(Choice(name, size, error))
+            choices.append(FormatChoice(name, size, error))
         mixed.append(Mixed(step.plan.name, choices))
     least = fixed + sum(min(choice.size for choice in each.choices) for each in mixed)
     if least > fixed + most:
@@ -97,11 +97,11 @@ def _too_small(
     )
 
 
-def _padded(plan: TensorPlan, file: Source) -> int:
+def _padded(plan: TensorPlan, file: ModelSource) -> int:
     return plan.size + -plan.size % file.alignment
 
 
-def _recipe_of(chosen: list[Choice]) -> Recipe:
+def _recipe_of(chosen: list[FormatChoice]) -> Recipe:
     """The one whose format has most of the bytes."""
     sizes: dict[str, int] = {}
     for choice in chosen:

@@ -33,7 +33,7 @@ class Tensor(Protocol):
         """Its bytes; made or read when asked for."""
 
 
-class Source(Protocol):
+class ModelSource(Protocol):
     """A model that another file is made from."""
 
     @property
@@ -96,25 +96,3 @@ class GgufSource:
     def check(self) -> None:
         """Raise ModelFormatError where the file changed since it was opened."""
         self._file.check()
-
-
-def open_source(path: Path) -> Source:
-    """Open what a path names: a GGUF file or a directory; raises what the readers raise."""
-    if not _core.is_model_directory(path):
-        return GgufSource(path)
-    from akunu.convert.directory_source import DirectorySource
-
-    return DirectorySource(path)
-
-
-def files_read(source: Source, path: Path) -> list[Path]:
-    """Return the files that a model is read from, which a made file must not take the place of.
-
-    Of a directory these are all but GGUF files: config.json and the tokenizer are the model too.
-    """
-    parts = [Path(part) for part in source.parts]
-    if not _core.is_model_directory(path):
-        return parts
-    folder = path if path.is_dir() else path.parent
-    others = [each for each in folder.iterdir() if each.is_file() and each.suffix != ".gguf"]
-    return [*parts, *others]

@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from akunu.common.progress_line import told
+from akunu.embedding.embed import EmbeddingJob, checked_texts, embedding_options, no_embedding
+from akunu.embedding.reranking import RankJob, checked_documents, no_ranking
+from akunu.text.wakers import done
 
 if TYPE_CHECKING:
     from akunu import _core
-    from akunu.embedding.embed import EmbeddingFacts, EmbeddingJob
-    from akunu.embedding.reranking import Ranked, RankingFacts, RankJob
+    from akunu.embedding.embed import EmbeddingFacts
+    from akunu.embedding.reranking import Ranked, RankingFacts
     from akunu.model_facts import ModelConfig
     from akunu.text.pipeline import Pipeline
 
@@ -198,8 +201,6 @@ class EncoderCalls:
 
     async def _done(self, pending: _core.PendingLogits) -> None:
         """Wait until what is pending can be taken."""
-        from akunu.text.wakers import done
-
         await done(self._pipeline.wakers, pending)
 
     def _embedding_job(
@@ -210,13 +211,6 @@ class EncoderCalls:
         name: Callable[[int], str] = "texts[{}]".format,
         **options: Any,
     ) -> EmbeddingJob:
-        from akunu.embedding.embed import (
-            EmbeddingJob,
-            checked_texts,
-            embedding_options,
-            no_embedding,
-        )
-
         if self._embedding is None:
             ranks = self._pipeline.open().embedding is not None
             raise no_embedding(self._config.architecture, ranks=ranks)
@@ -233,8 +227,6 @@ class EncoderCalls:
         )
 
     def _rank_job(self, query: str, documents: Sequence[str], **options: Any) -> RankJob:
-        from akunu.embedding.reranking import RankJob, checked_documents, no_ranking
-
         native = self._pipeline.open()
         if self._ranking is None:
             found = native.embedding

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tokenizers.normalizers import Lowercase
 
 from akunu.common.checks import flag, integer, priority_of, refusal
+from akunu.common.error_context import naming
 from akunu.embedding.row_jobs import RowJob
 from akunu.embedding.sentence_files import SentenceFiles, read_sentence_files
 from akunu.errors import (
@@ -20,7 +21,6 @@ from akunu.errors import (
     ModelFormatError,
     UnsupportedModelError,
 )
-from akunu.text.batches import naming
 from akunu.tokenizers.token_ids import token_ids
 
 if TYPE_CHECKING:
@@ -174,13 +174,6 @@ def no_embedding(architecture: str, *, ranks: bool = False) -> UnsupportedModelE
         )
     return UnsupportedModelError(
         f"{architecture} models generate text; to embed, load an encoder such as all-MiniLM-L6-v2"
-    )
-
-
-def no_chat(architecture: str) -> UnsupportedModelError:
-    """Return the error of an encoder that shall answer."""
-    return UnsupportedModelError(
-        f"{architecture} is an encoder: it embeds texts (Model.embed, akunu embed) and writes none"
     )
 
 

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu.common.checks import flag, integer, priority_of, refusal
+from akunu.common.error_context import naming
 from akunu.embedding.row_jobs import RowJob
 from akunu.embedding.sentence_files import read_sentence_files
 from akunu.errors import ArgumentError, ContextOverflowError, UnsupportedModelError
-from akunu.text.batches import naming
 
 if TYPE_CHECKING:
     from akunu import _core

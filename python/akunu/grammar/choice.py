@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from akunu.errors import ArgumentError
-from akunu.grammar import Grammar, from_lark
 from akunu.grammar.errors import lone_surrogate
+from akunu.grammar.grammar import Grammar, from_lark
 
 
 def compile_choice(texts: Sequence[str]) -> Grammar:

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from akunu.errors import ArgumentError
-from akunu.grammar.errors import SchemaError
+from akunu.grammar.errors import OverBudgetError, SchemaError
 from akunu.grammar.schema.reading import fits_double
-from akunu.grammar.separate_process import OverBudgetError
 
 _COUNTS: Final = ("maxLength", "minLength", "maxItems", "minItems", "maxProperties")
 _NAMES: Final = {"regex": "regex", "rules": "grammar", "choice": "choice"}

@@ -17,6 +17,10 @@ def lone_surrogate(text: str) -> str | None:
     return found and f"has a lone surrogate at character {found.start()}: not valid Unicode"
 
 
+class OverBudgetError(ArgumentError):
+    """A grammar takes more time or memory to compile than it may have."""
+
+
 class SchemaError(ArgumentError):
     """A JSON schema that no grammar can hold a text to; nothing was generated."""
 

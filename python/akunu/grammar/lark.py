@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 
-from akunu.grammar import Grammar, from_lark
 from akunu.grammar.errors import GrammarError
 from akunu.grammar.expressions import Chars, Choice, Repeat, Sequence
 from akunu.grammar.gbnf.parsing import Expression, Rule, Token
+from akunu.grammar.grammar import Grammar, from_lark
 from akunu.grammar.lark_parsing import Lark, NotRead, parse_lark
 from akunu.grammar.limits import NOTHING_FITS, engine_numbers, why_none_begins
 from akunu.grammar.productive import productive_rules

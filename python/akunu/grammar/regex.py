@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from akunu.errors import ArgumentError
-from akunu.grammar import Grammar, from_lark
 from akunu.grammar.ecma.translation import MOST_CHARACTERS
 from akunu.grammar.errors import GrammarError, lone_surrogate
+from akunu.grammar.grammar import Grammar, from_lark
 from akunu.grammar.limits import why_none_begins
 
 

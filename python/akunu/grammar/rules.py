@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 from akunu.errors import ArgumentError
-from akunu.grammar import Grammar
 from akunu.grammar.errors import GrammarError, lone_surrogate
+from akunu.grammar.gbnf.compile import compile_gbnf
+from akunu.grammar.grammar import Grammar
+from akunu.grammar.lark import compile_lark
 
 
 def compile_rules(text: str) -> Grammar:
@@ -16,15 +18,11 @@ def compile_rules(text: str) -> Grammar:
     if wrong := lone_surrogate(text):
         raise ArgumentError(f"grammar {wrong}")
     if is_gbnf(text):
-        from akunu.grammar.gbnf.compile import compile_gbnf
-
         try:
             return compile_gbnf(text)
         except RecursionError as error:
             reason = "its groups lie too deep in one another"
             raise GrammarError("grammar (GBNF)", reason) from error
-    from akunu.grammar.lark import compile_lark
-
     return compile_lark(text)
 
 

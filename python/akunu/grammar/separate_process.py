@@ -22,13 +22,13 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, Any, Final
 
 from akunu.errors import ArgumentError, QueueFullError
+from akunu.grammar.costs import over_budget
+from akunu.grammar.errors import OverBudgetError
+from akunu.grammar.grammar import Grammar
 from akunu.grammar.limits import engine_numbers
-
-if TYPE_CHECKING:
-    from akunu.grammar import Grammar
 
 _MOST_KEPT: Final = 256
 _MOST_KEPT_BYTES: Final = 1 << 24  # of the sources of the grammars that are kept
@@ -36,12 +36,8 @@ _START_SECONDS: Final = 60.0  # a new process imports llguidance
 _IDLE_SECONDS: Final = 60.0  # after which a process ends that nobody asks
 
 
-class OverBudgetError(ArgumentError):
-    """A grammar takes more time or memory to compile than it may have."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class CompileBudget:
     """What compiling all grammars of one request may take."""
 
     seconds: float = 5.0
@@ -155,10 +151,10 @@ def function_of(name: str) -> Callable[..., Grammar]:
 class Workers:
     """A few processes that compile, begun when they are needed; the grammars they made are kept."""
 
-    def __init__(self, budget: Budget | None = None, *, most: int = 2) -> None:
+    def __init__(self, budget: CompileBudget | None = None, *, most: int = 2) -> None:
         """`most`: how many compile at once. A request that finds them busy waits for at most the
         seconds of the budget."""
-        self.budget = budget or Budget()
+        self.budget = budget or CompileBudget()
         self._places = threading.BoundedSemaphore(most)
         self._lock = threading.Lock()
         self._idle: list[_Process] = []
@@ -179,8 +175,6 @@ class Workers:
         left = self.budget.seconds - attempt.seconds
         answer = self._answer(attempt, job, left)
         if isinstance(answer, _Exceeded):
-            from akunu.grammar.costs import over_budget
-
             raise over_budget(function, source, answer.what(self.budget))
         if isinstance(answer, BaseException):
             raise answer
@@ -259,7 +253,7 @@ class _Exceeded:
 
     reason: str
 
-    def what(self, budget: Budget) -> str:
+    def what(self, budget: CompileBudget) -> str:
         """Say what was too much."""
         if self.reason == "time":
             return f"more than {budget.seconds:g} s"
@@ -271,7 +265,7 @@ class _Exceeded:
 class _Process:
     """One process of `worker.py`: a job in, an answer out, each with its length before it."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: CompileBudget) -> None:
         program = (
             f"import sys; sys.path[:] = {sys.path!r}; "
             f"from akunu.grammar.worker import work; "

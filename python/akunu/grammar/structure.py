@@ -7,13 +7,13 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, Protocol, TypedDict
 
 from akunu.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from akunu.grammar import Grammar
-    from akunu.text.render import Rendered
+from akunu.grammar import from_choice, from_json, from_regex, from_rules, from_schema
+from akunu.grammar.grammar import FreeText, Grammar
+from akunu.grammar.schema.objects import read_object
+from akunu.grammar.schema.types import closed
 
 
 class StructureArguments(TypedDict, total=False):
@@ -60,22 +60,20 @@ class FormArgument:
         Raises ArgumentError for what makes no sense; of a schema it is a SchemaError that says
         where.
         """
-        from akunu import grammar
-
         if self.name == "schema":
-            held = grammar.from_schema(_closed_schema(self.value), weaken=self.weaken)
+            held = from_schema(_closed_schema(self.value), weaken=self.weaken)
             return Structure(held, reader_of(self.value))
         if self.name == "json":
-            return Structure(grammar.from_json(), json.loads)
+            return Structure(from_json(), json.loads)
         if self.name == "choice":
-            return Structure(grammar.from_choice(self.value))
+            return Structure(from_choice(self.value))
         if self.name == "regex":
             is_compiled = isinstance(self.value, re.Pattern)
             pattern = self.value if is_compiled else _text(self.name, self.value)
-            return Structure(grammar.from_regex(pattern))
-        if isinstance(self.value, grammar.Grammar):
+            return Structure(from_regex(pattern))
+        if isinstance(self.value, Grammar):
             return Structure(self.value, json.loads if self.value.schema else None)
-        return Structure(grammar.from_rules(_text(self.name, self.value)))
+        return Structure(from_rules(_text(self.name, self.value)))
 
 
 def structure_of(arguments: Mapping[str, Any]) -> Structure | None:
@@ -113,7 +111,23 @@ def form_argument(arguments: Mapping[str, Any]) -> FormArgument | None:
     return FormArgument(name, value, weaken)
 
 
-def ruled(structure: Structure | None, rendered: Rendered) -> Grammar | None:
+class Ruled(Protocol):
+    """A text as it was rendered: what rules it already, and what it begins behind."""
+
+    @property
+    def grammar(self) -> Grammar | None:
+        """What the text may be."""
+
+    @property
+    def thoughts(self) -> FreeText | None:
+        """What a form of the text begins behind."""
+
+    @property
+    def holds_form(self) -> bool:
+        """Whether `grammar` holds the text to the form as well."""
+
+
+def ruled(structure: Structure | None, rendered: Ruled) -> Grammar | None:
     """Return what rules a text of this form.
 
     It begins behind the free text of the reply's grammar, or behind the thoughts.
@@ -130,8 +144,6 @@ def _closed_schema(source: Any) -> Any:
     """Return the schema of a pydantic model, whose objects have no other members."""
     if not hasattr(source, "model_json_schema"):
         return source
-    from akunu.grammar.schema.types import closed
-
     return closed(source.model_json_schema())
 
 
@@ -151,6 +163,4 @@ def reader_of(schema: Any) -> Callable[[str], Any]:
         return read
     if isinstance(schema, (str, bool, Mapping)):
         return json.loads
-    from akunu.grammar.schema.objects import read_object
-
     return partial(read_object, schema)

@@ -22,7 +22,7 @@ from akunu.errors import ArgumentError, UnsupportedModelError
 from akunu.tokenizers.vocabulary import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED, WORD_MODELS
 
 if TYPE_CHECKING:
-    from akunu.grammar import FreeText, Grammar
+    from akunu.grammar.grammar import FreeText, Grammar
     from akunu.tokenizers.tokenizer import Tokenizer
 
 _NOTHING, _TEXT, _WHOLE, _SPECIAL = range(4)  # as in src/python/register_grammar.cpp

@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from akunu.errors import ArgumentError, DownloadError, OutOfMemoryError
 from akunu.hub import transfer
 from akunu.hub.choice import part_names
-from akunu.hub.load_check import outline_of, refuse_unloadable
+from akunu.hub.load_check import LoadCheck, outline_of
 from akunu.hub.names import Address
 from akunu.hub.watch import Watch
 from akunu.options.text_options import LoadOptions
@@ -82,7 +82,9 @@ def readers(parts: list[Part]) -> list[tuple[str, int, Callable[[int, int], byte
     return [(part.path.name, part.size, reader(part)) for part in parts]
 
 
-def pull(address: Address, watch: Watch, options: LoadOptions, *, must_fit: bool) -> Path:
+def pull(
+    address: Address, watch: Watch, options: LoadOptions, check: LoadCheck, *, must_fit: bool
+) -> Path:
     """Bring the file of an address here and return it; refuse before what akunu cannot load."""
     found = cached(address)
     if found:
@@ -91,7 +93,7 @@ def pull(address: Address, watch: Watch, options: LoadOptions, *, must_fit: bool
     shown = parts[0].path.name
     try:
         with outline_of(readers(parts), shown) as path:
-            watch.say(refuse_unloadable(path, shown, options))
+            watch.say(check(path, shown, options))
     except OutOfMemoryError as error:
         if must_fit:
             raise

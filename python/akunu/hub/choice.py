@@ -105,7 +105,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModelChoice:
     """What was chosen, and why."""
 
     candidate: Candidate
@@ -199,7 +199,7 @@ def _weights(names: set[str]) -> list[str]:
     return single if len(single) == 1 else []
 
 
-def choose(models: Sequence[Candidate], wanted: str, repo: str) -> Choice:
+def choose(models: Sequence[Candidate], wanted: str, repo: str) -> ModelChoice:
     """Return the model that is wanted, or without a wish the one that akunu prefers.
 
     Raises ArgumentError, which lists what there is, where that is nothing or more than one.
@@ -207,11 +207,11 @@ def choose(models: Sequence[Candidate], wanted: str, repo: str) -> Choice:
     if wanted:
         return _choose_wanted(models, wanted, repo)
     if len(models) == 1:
-        return Choice(models[0], "the only model there")
+        return ModelChoice(models[0], "the only model there")
     for label in PREFERENCE:
         same = [model for model in models if model.label == label]
         if len(same) == 1:
-            return Choice(same[0], f"of {len(models)} there, the one that akunu prefers")
+            return ModelChoice(same[0], f"of {len(models)} there, the one that akunu prefers")
         if same:
             raise ArgumentError(
                 f"{repo} has several models in {label}: name one of its files, as in "
@@ -223,7 +223,7 @@ def choose(models: Sequence[Candidate], wanted: str, repo: str) -> Choice:
     )
 
 
-def _choose_wanted(models: Sequence[Candidate], wanted: str, repo: str) -> Choice:
+def _choose_wanted(models: Sequence[Candidate], wanted: str, repo: str) -> ModelChoice:
     plain = wanted.lower()
     for matches in (
         [model for model in models if plain in model.names],
@@ -231,7 +231,7 @@ def _choose_wanted(models: Sequence[Candidate], wanted: str, repo: str) -> Choic
         [model for model in models if plain == model.label.lower().removeprefix("ud-")],
     ):
         if len(matches) == 1:
-            return Choice(matches[0], "as named")
+            return ModelChoice(matches[0], "as named")
         if matches:
             raise ArgumentError(
                 f"{repo} has several models that {wanted!r} may mean; name one of its files: "

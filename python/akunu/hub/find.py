@@ -8,17 +8,22 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
+from akunu.common.quoting import shorten
 from akunu.errors import AkunuError, ArgumentError
 from akunu.hub import address as addresses
 from akunu.hub import names, other_programs, repository
+from akunu.hub.load_check import LoadCheck
+from akunu.hub.local_models import models_here
 from akunu.hub.names import Address, OllamaName, RepoName, UnknownNameError
-from akunu.hub.watch import SILENT, Watch
+from akunu.hub.watch import Watch
 from akunu.options.text_options import LoadOptions
 
 _LONG_NAME = 60  # characters; what is longer is no name that somebody half remembers
 
 
-def find(name: str, options: LoadOptions, watch: Watch = SILENT, *, local_only: bool) -> Path:
+def find(
+    name: str, options: LoadOptions, watch: Watch, check: LoadCheck, *, local_only: bool
+) -> Path:
     """Return the file of a model by its name; fetch it, unless `local_only`, if it is not here.
 
     Raises UnknownNameError for a name that means nothing; with `local_only` ArgumentError for what
@@ -35,7 +40,7 @@ def find(name: str, options: LoadOptions, watch: Watch = SILENT, *, local_only: 
             f"{name} is not on this machine, and local_only forbids to fetch it; "
             f"`akunu pull {name}` does"
         )
-    return fetch(meant, options, watch, must_fit=True)
+    return fetch(meant, options, watch, check, must_fit=True)
 
 
 def refuse_unknown_name(name: str) -> None:
@@ -45,31 +50,19 @@ def refuse_unknown_name(name: str) -> None:
         raise UnknownNameError(_why_nothing(name, meant))
 
 
-def fetch(meant: RepoName | Address, options: LoadOptions, watch: Watch, *, must_fit: bool) -> Path:
+def fetch(
+    meant: RepoName | Address,
+    options: LoadOptions,
+    watch: Watch,
+    check: LoadCheck,
+    *,
+    must_fit: bool,
+) -> Path:
     """Bring a model here, in the newest state that there is, and return its file."""
     if isinstance(meant, Address):
-        return addresses.pull(meant, watch, options, must_fit=must_fit)
+        return addresses.pull(meant, watch, options, check, must_fit=must_fit)
     remote = repository.look_up(meant)
-    return repository.pull(remote, watch, options, must_fit=must_fit)
-
-
-def pull(name: str) -> Path:
-    """Fetch a model from the Hugging Face hub or an https address, and return its file.
-
-    `name`: "org/repo", "org/repo:Q4_K_M", "org/repo:file.gguf", "org/repo@revision", or an address.
-    What is here already is not fetched again, but a repository is asked for its newest state. The
-    download goes on where an earlier one was interrupted.
-
-    Raises ArgumentError for a name that is none of these, DownloadError with what to do, and before
-    the download ModelFormatError or UnsupportedModelError for a model that akunu cannot load.
-
-    >>> pull("ember.gguf")
-    Traceback (most recent call last):
-    ...
-    akunu.errors.ArgumentError: 'ember.gguf' is nothing that can be fetched: a model on the ...
-    """
-    meant = fetchable(name)
-    return fetch(meant, LoadOptions(), SILENT, must_fit=False)
+    return repository.pull(remote, watch, options, check, must_fit=must_fit)
 
 
 def fetchable(name: str) -> RepoName | Address:
@@ -143,8 +136,6 @@ def _why_nothing(name: str, meant: OllamaName | None) -> str:
         "`akunu list` shows what is here"
     )
     fetched = "" if close or len(name) > _LONG_NAME else fetched
-    from akunu.common.quoting import shorten
-
     return (
         f"{shorten(name)} is neither a file nor the name of a model inside akunu (ember){also}"
         f"{hint}{fetched}"
@@ -153,8 +144,6 @@ def _why_nothing(name: str, meant: OllamaName | None) -> str:
 
 def _known_names(name: str) -> list[str]:
     """Return names that may have been mistyped: models that are here, and files beside it."""
-    from akunu.hub.local_models import models_here
-
     known = ["ember", *(model.name for model in models_here())]
     folder = name.rpartition("/")[0]
     try:

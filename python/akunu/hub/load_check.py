@@ -6,14 +6,19 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
-from akunu.errors import AkunuError
+from akunu import _core
+from akunu.errors import AkunuError, OutOfMemoryError
 from akunu.hub.header_file import Read, write_outline
-from akunu.hub.transfer import size_text
 from akunu.options.text_options import LoadOptions
 
 Result = TypeVar("Result")
+LoadCheck: TypeAlias = Callable[[Path, str, LoadOptions], str]
+"""Raises what loading a file or an outline would raise, under the name that the user knows.
+
+Else it returns what loading will take, in a sentence. `akunu.loading.refuse_unloadable` is one.
+"""
 
 
 @contextmanager
@@ -44,32 +49,11 @@ def named(run: Callable[[], Result], path: Path, shown: str) -> Result:
         raise type(error)(message) from None
 
 
-def refuse_unloadable(path: Path, shown: str, options: LoadOptions) -> str:
-    """Raise what loading the model would raise, under the name that the user knows.
-
-    Else return what it will take, in a sentence.
-    """
-    from akunu.model import Model
-    from akunu.speech.loading import load_either
-
-    def run() -> str:
-        with load_either(path, options) as model:
-            need = size_text(model.memory["total"])
-            if isinstance(model, Model):
-                return f"it takes {need} of memory with a context of {model.context} tokens"
-            return f"it writes down speech, and takes {need} of memory"
-
-    return named(run, path, shown)
-
-
 def why_not_loadable(path: Path) -> str:
     """Return why the engine does not load a file, "" if it does; memory is not looked at.
 
     Quick, as neither the vocabulary nor a whole context is prepared.
     """
-    from akunu import _core
-    from akunu.errors import OutOfMemoryError
-
     try:
         _core.NativeLoad(
             str(path),

@@ -10,8 +10,10 @@ from pathlib import Path
 from akunu.errors import ArgumentError
 from akunu.hub import address as addresses
 from akunu.hub import other_programs, repository
+from akunu.hub.choice import label_of
 from akunu.hub.load_check import why_not_loadable
 from akunu.hub.names import Address, RepoName
+from akunu.hub.packaged_models import PACKAGED_MODELS
 
 HUB, AKUNU, OLLAMA, LM_STUDIO = "Hugging Face", "akunu", "Ollama", "LM Studio"
 PACKAGE = "package"
@@ -50,8 +52,6 @@ class LocalModel:
 
 def models_here() -> Iterator[LocalModel]:
     """Go through the models on this machine: those of akunu first, then those of others."""
-    from akunu.loading import PACKAGED_MODELS
-
     for name, path in PACKAGED_MODELS.items():
         yield LocalModel(name, PACKAGE, (path,))
     yield from _in_hub_cache()
@@ -104,8 +104,6 @@ def to_remove(name: RepoName | Address) -> list[LocalModel]:
 
     Of a repository without a format, that is all of its models, unfinished ones too.
     """
-    from akunu.hub.choice import label_of
-
     found = []
     for model in models_here():
         if isinstance(name, Address):

@@ -22,8 +22,8 @@ from typing import Any, TypeVar
 
 from akunu.errors import ArgumentError, DownloadError, ModelFormatError, OutOfMemoryError
 from akunu.hub import transfer
-from akunu.hub.choice import Candidate, Choice, File, candidates, choose
-from akunu.hub.load_check import outline_of, refuse_unloadable
+from akunu.hub.choice import Candidate, File, ModelChoice, candidates, choose
+from akunu.hub.load_check import LoadCheck, outline_of
 from akunu.hub.names import RepoName
 from akunu.hub.watch import Watch
 from akunu.options.text_options import LoadOptions
@@ -42,7 +42,7 @@ class Remote:
 
     name: RepoName
     commit: str
-    choice: Choice
+    choice: ModelChoice
 
     @property
     def shown(self) -> str:
@@ -159,7 +159,9 @@ def _identified(name: RepoName, commit: str, file: File) -> File:
     return File(file.name, found.size, sha256, git_id)
 
 
-def pull(remote: Remote, watch: Watch, options: LoadOptions, *, must_fit: bool) -> Path:
+def pull(
+    remote: Remote, watch: Watch, options: LoadOptions, check: LoadCheck, *, must_fit: bool
+) -> Path:
     """Bring a model here and return its file; what is here already is not fetched again.
 
     Before the download its header is looked at: a model that akunu cannot load is refused with the
@@ -176,7 +178,7 @@ def pull(remote: Remote, watch: Watch, options: LoadOptions, *, must_fit: bool) 
     else:
         watch.say(f"{model.files[0].base}: {remote.choice.reason}")
     if not remote.is_here():
-        _refuse_or_warn(remote, watch, options, must_fit)
+        _refuse_or_warn(remote, watch, options, check, must_fit)
         folder = _folder(remote.name.repo)
         transfer.refuse_without_space(folder, remote.missing_bytes(), remote.shown)
     for file in model.files:
@@ -300,7 +302,9 @@ def _why_nothing(name: RepoName, files: list[File]) -> str:
     )
 
 
-def _refuse_or_warn(remote: Remote, watch: Watch, options: LoadOptions, must_fit: bool) -> None:
+def _refuse_or_warn(
+    remote: Remote, watch: Watch, options: LoadOptions, check: LoadCheck, must_fit: bool
+) -> None:
     if remote.choice.candidate.is_whisper_cpp:
         _, _, read = remote.parts()[0]
         if read(0, len(_WHISPER_CPP)) != _WHISPER_CPP:
@@ -309,7 +313,7 @@ def _refuse_or_warn(remote: Remote, watch: Watch, options: LoadOptions, must_fit
         return
     try:
         with outline_of(remote.parts(), remote.shown) as path:
-            watch.say(refuse_unloadable(path, remote.shown, options))
+            watch.say(check(path, remote.shown, options))
     except OutOfMemoryError as error:
         if must_fit:
             raise OutOfMemoryError(

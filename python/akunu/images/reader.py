@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
+from akunu.common.error_context import naming
 from akunu.common.quoting import shorten
 from akunu.errors import (
     ArgumentError,
@@ -31,7 +32,6 @@ from akunu.errors import (
     UnsupportedModelError,
 )
 from akunu.templates.messages import ImagePart, is_image
-from akunu.text.batches import naming
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -18,7 +18,8 @@ def app(arguments: Mapping[str, Any]) -> Any:
     the environment and of an `akunu.toml` are read, too. Raises ArgumentError for what makes no
     sense, and for what says how to listen: here Ray Serve listens, as its `http_options` say.
     """
+    # Ray itself is an extra, and whoever reads what there is needs none of it.
     from akunu.ray.application import built
-    from akunu.ray.settings import asked_of_serve
+    from akunu.ray.settings import asked_of_serve  # with Ray's packages
 
     return built(asked_of_serve(arguments))

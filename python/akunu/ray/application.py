@@ -20,15 +20,16 @@ from akunu.ray.exchange import Part
 from akunu.ray.forwarded import Forwarded
 from akunu.ray.front import ReplicaDiedError, Replicas, front
 from akunu.ray.replica import Replica
-from akunu.ray.settings import Asked, RaySettings
+from akunu.ray.settings import ClusterOptions, RaySettings
 from akunu.server.http.errors import RETRY_AFTER_SECONDS, ApiError
 from akunu.server.http.keys import Keys
+from akunu.server.run import prepare_log
 from akunu.server.settings import ServerSettings
 
 _LONGER: Final = 10  # seconds that a front outlives replicas, whose deaths it has to tell
 
 
-def built(asked: Asked) -> Any:
+def built(asked: ClusterOptions) -> Any:
     """Return the application, bound for `serve.run`.
 
     Raises ArgumentError where the cluster has no room for the replicas, or there is none yet that
@@ -127,8 +128,6 @@ class Front:
         self, replicas: Any, settings: ServerSettings, keys: Keys, wait_seconds: float
     ) -> None:
         """`replicas`: the handle of their deployment."""
-        from akunu.server.run import prepare_log
-
         prepare_log()
         self._app = _without_id(front(settings, keys, ByHandle(replicas, wait_seconds)))
 

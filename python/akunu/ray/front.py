@@ -24,7 +24,7 @@ from akunu.ray.conversations import key_of_body
 from akunu.ray.exchange import Part
 from akunu.ray.forwarded import Forwarded, passed_on
 from akunu.server.http.access import Access
-from akunu.server.http.access_log import AccessLog, Entry
+from akunu.server.http.access_log import AccessEntry, AccessLog
 from akunu.server.http.error_shapes import failed_event, shaped
 from akunu.server.http.errors import ApiError, api_error
 from akunu.server.http.json_body import JsonResponse, written
@@ -78,7 +78,7 @@ class _Front:
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        entry: Entry = scope["state"]["akunu_entry"]
+        entry: AccessEntry = scope["state"]["akunu_entry"]
         where = (scope["method"], scope["path"])
         try:
             if where == ("GET", "/health"):
@@ -145,7 +145,7 @@ class _Front:
 class _Answer:
     """An answer on its way to the client; it begins with the first part of its body."""
 
-    def __init__(self, send: Send, entry: Entry) -> None:
+    def __init__(self, send: Send, entry: AccessEntry) -> None:
         self.entry = entry
         self.has_begun = False
         self._send = send
@@ -228,7 +228,7 @@ async def _unless_client_leaves(receive: Receive, work: Coroutine[Any, Any, None
 class _OwnMetrics(Metrics):
     """Counts the requests that no replica counts."""
 
-    def answered(self, entry: Entry) -> None:
+    def answered(self, entry: AccessEntry) -> None:
         """Count a request that came back from here."""
         if _PASSED_ON not in entry.scope["state"]:
             super().answered(entry)
@@ -237,7 +237,7 @@ class _OwnMetrics(Metrics):
 class _OwnLog(AccessLog):
     """Has the requests that no replica has in its own log."""
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: AccessEntry) -> None:
         """Write the line of a request that came back from here."""
         if _PASSED_ON not in entry.scope["state"]:
             super().write(entry)

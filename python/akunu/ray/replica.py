@@ -6,6 +6,9 @@ from collections.abc import AsyncIterator, Mapping
 
 from akunu.ray.exchange import Part, parts_of
 from akunu.ray.forwarded import Forwarded
+from akunu.server.app import create_app
+from akunu.server.models import ServedModels
+from akunu.server.run import prepare_log
 from akunu.server.settings import ServerSettings
 
 
@@ -17,10 +20,6 @@ class Replica:
     ) -> None:
         """`settings`: without what concerns clients, whom the front has let in."""
         from ray import serve
-
-        from akunu.server.app import create_app
-        from akunu.server.models import ServedModels
-        from akunu.server.run import prepare_log
 
         prepare_log()
         self._name = serve.get_replica_context().replica_id.unique_id

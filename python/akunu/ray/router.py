@@ -7,6 +7,8 @@ from typing import Any
 
 from ray.serve.request_router import PendingRequest, ReplicaID, RequestRouter, RunningReplica
 
+from akunu.ray.placement import by_preference
+
 
 class HomeRouter(RequestRouter):  # type: ignore[misc]  # Ray's types are not looked at
     """Chooses by what a `Forwarded` request says of its conversation.
@@ -24,8 +26,6 @@ class HomeRouter(RequestRouter):  # type: ignore[misc]  # Ray's types are not lo
         pending_request: PendingRequest | None = None,
     ) -> list[list[RunningReplica]]:
         """Return replicas one by one, the best first; a full one is passed over by Ray Serve."""
-        from akunu.ray.placement import by_preference
-
         replicas = {each.replica_id.unique_id: each for each in candidate_replicas}
         if pending_request is None:
             return [candidate_replicas]

@@ -14,7 +14,7 @@ from ray import serve
 
 from akunu.errors import AkunuError, ArgumentError
 from akunu.ray.application import built
-from akunu.ray.settings import Asked
+from akunu.ray.settings import ClusterOptions
 from akunu.server.run import check_reach
 from akunu.server.settings import ServerSettings
 
@@ -23,7 +23,7 @@ _QUIET: Final = {"log_level": "WARNING", "enable_access_log": False}  # the serv
 
 
 @contextmanager
-def serving(asked: Asked) -> Iterator[str]:
+def serving(asked: ClusterOptions) -> Iterator[str]:
     """Have the application on a cluster meanwhile, at the address that this gives.
 
     At the end what is under way has `drain_seconds`. Raises ArgumentError for settings with which

@@ -20,6 +20,7 @@ from akunu.errors import ArgumentError
 from akunu.options.declarations import check_options, option
 from akunu.options.option_checks import Integers
 from akunu.server.configuration import from_environment, from_file, value_of_text
+from akunu.server.models import named_sources
 from akunu.server.settings import (
     ServerSettings,
     _seconds,
@@ -84,7 +85,7 @@ class RaySettings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class ClusterOptions:
     """All that an application is made of."""
 
     server: ServerSettings
@@ -93,14 +94,12 @@ class Asked:
     """What `akunu.load` takes, by the names of models."""
 
 
-def asked(models: list[str], config: Path | None, given: Mapping[str, Any]) -> Asked:
+def asked(models: list[str], config: Path | None, given: Mapping[str, Any]) -> ClusterOptions:
     """Return settings of a command line, the environment and a file, in this order.
 
     `given`: by name; None is not given. Raises ArgumentError for what makes no sense, and for what
     has no effect on a cluster.
     """
-    from akunu.server.models import named_sources
-
     in_file, models_in_file = from_file(config)
     ray_in_file, _ = from_file(config, TABLE, RaySettings)
     server = {**in_file, **from_environment(), **_those_of(ServerSettings, given)}
@@ -112,14 +111,14 @@ def asked(models: list[str], config: Path | None, given: Mapping[str, Any]) -> A
         **from_environment(None, TABLE, RaySettings),
         **_those_of(RaySettings, given),
     }
-    return Asked(
+    return ClusterOptions(
         server=ServerSettings(**server),
         ray=RaySettings(**ray),
         sources=named_sources(models or models_in_file or ["ember"]),
     )
 
 
-def asked_of_serve(arguments: Mapping[str, Any]) -> Asked:
+def asked_of_serve(arguments: Mapping[str, Any]) -> ClusterOptions:
     """Return settings of Ray Serve's arguments, where values may be texts.
 
     Raises ArgumentError for what makes no sense, and for what says how to listen.

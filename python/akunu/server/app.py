@@ -23,7 +23,7 @@ from starlette.routing import Match
 
 from akunu import __version__
 from akunu.errors import AkunuError
-from akunu.grammar.separate_process import Budget, Workers
+from akunu.grammar.separate_process import CompileBudget, Workers
 from akunu.server import page_routes
 from akunu.server.anthropic import routes as anthropic_routes
 from akunu.server.http.access import Access
@@ -68,7 +68,7 @@ def create_app(
     """
     settings = settings or ServerSettings()
     served = models_served or ServedModels.of(settings)
-    budget = Budget(seconds=settings.grammar_seconds, n_bytes=settings.grammar_memory)
+    budget = CompileBudget(seconds=settings.grammar_seconds, n_bytes=settings.grammar_memory)
     state = ServerState(settings, served, Metrics(served), Workers(budget), Journal.of(settings))
 
     @asynccontextmanager

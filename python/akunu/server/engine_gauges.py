@@ -10,7 +10,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from akunu.model_facts import Occupancy
-from akunu.server.models import ServedModel
+from akunu.server.served_model import ServedModel
 
 
 class EngineGauges(Collector):

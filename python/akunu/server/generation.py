@@ -16,12 +16,12 @@ from starlette.types import Receive, Scope, Send
 
 from akunu.errors import AkunuError
 from akunu.model import Model
-from akunu.server.http.access_log import Entry
+from akunu.server.http.access_log import AccessEntry
 from akunu.server.http.errors import ApiError, api_error, stopping
 from akunu.server.http.json_body import JsonResponse
 from akunu.server.http.sending import Events, beside, pinging, unless_gone
 from akunu.server.metrics import Observer
-from akunu.server.models import ServedModel
+from akunu.server.served_model import ServedModel
 from akunu.server.state import ServerState
 from akunu.server.text_request import Answer, AnswerContext, TextRequest
 from akunu.text.async_text_stream import AsyncTextStream
@@ -31,7 +31,7 @@ from akunu.text.completion import Completion
 class Generation(Response):
     """The answer to a request for text; it does its work when it is sent."""
 
-    def __init__(self, state: ServerState, entry: Entry, wanted: TextRequest) -> None:
+    def __init__(self, state: ServerState, entry: AccessEntry, wanted: TextRequest) -> None:
         """`wanted`: what is asked for. `entry`: what is noted of the request."""
         super().__init__()
         self._models = state.models

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from akunu.server.engine_gauges import EngineGauges
-from akunu.server.http.access_log import Entry
+from akunu.server.http.access_log import AccessEntry
 from akunu.server.models import ServedModels
 from akunu.text.completion import Completion
 
@@ -118,7 +118,7 @@ class Metrics:
             "models": models,
         }
 
-    def answered(self, entry: Entry) -> None:
+    def answered(self, entry: AccessEntry) -> None:
         """Count a request that is over."""
         route = getattr(entry.scope.get("route"), "path", "other").removeprefix("/v1")
         self.requests.labels(route, str(entry.status)).inc()
@@ -136,7 +136,7 @@ class Metrics:
 class Observer:
     """Counts the texts of one request, and notes them in its line of the log."""
 
-    def __init__(self, metrics: Metrics, entry: Entry) -> None:
+    def __init__(self, metrics: Metrics, entry: AccessEntry) -> None:
         """`entry`: the line."""
         self._metrics = metrics
         self._entry = entry

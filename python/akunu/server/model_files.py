@@ -11,8 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from akunu import loading
 from akunu.errors import AkunuError
-from akunu.server.models import ServedModel
+from akunu.server.served_model import ServedModel
+from akunu.storage.model_files import open_model_files
 
 # What llama.cpp calls the mixtures of number formats that `general.file_type` counts.
 _MIXTURES: Final = {
@@ -57,14 +59,12 @@ async def file_of(served: ServedModel) -> ModelFile | None:
 
 
 def _file_of(served: ServedModel) -> ModelFile | None:
-    from akunu.loading import find_model
-
     try:
         model = served.model
         if model is not None:
             path = model.path
         else:
-            path = find_model(served.source, served.options, local_only=True)
+            path = loading.find_model(served.source, served.options, local_only=True)
         seen = path.stat()
         return _read(path, seen.st_mtime_ns, seen.st_size)
     except (AkunuError, OSError):
@@ -74,8 +74,6 @@ def _file_of(served: ServedModel) -> ModelFile | None:
 @lru_cache(maxsize=256)
 def _read(path: Path, changed: int, size: int) -> ModelFile:
     """`changed`, `size`: those of the file, so that another one in its place is read anew."""
-    from akunu.storage.model_files import open_model_files
-
     file = open_model_files(path)
     sizes = [Path(part).stat().st_size for part in file.parts]
     table = [(each.name, tuple(each.shape), each.type_name, each.offset) for each in file.tensors]

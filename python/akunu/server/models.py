@@ -8,66 +8,26 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
+from akunu import loading
 from akunu.errors import AkunuError, ArgumentError
 from akunu.model import Model
 from akunu.options.text_options import LoadOptions
 from akunu.server.http.errors import ApiError, invalid
 from akunu.server.http.json_words import shown
 from akunu.server.room import WAIT_SECONDS, Room
+from akunu.server.served_model import Loaded, ServedModel
 from akunu.server.settings import ServerSettings
+from akunu.speech.loading import load_whisper_with
 from akunu.speech.model import SpeechModel
 from akunu.speech.model_kind import is_speech_model
-
-Loaded: TypeAlias = Model | SpeechModel
+from akunu.storage.model_files import open_model_files
 
 EMBEDDED: Final = "ember"
-
-
-@dataclass(slots=True, eq=False)
-class ServedModel:
-    """A model by the name that requests have; it may be loaded or not."""
-
-    name: str
-    source: str
-    """What `akunu.load` takes."""
-    options: LoadOptions
-    aliases: tuple[str, ...] = ()
-    """Other names by which requests find it."""
-    is_pinned: bool = False
-    """Whether it stays loaded once it is, unless a request unloads it."""
-    created: int = field(default_factory=lambda: int(time.time()))
-    model: Loaded | None = None
-    is_speech: bool | None = None
-    """Whether it takes audio; None: nobody has looked, or it is not on this machine yet."""
-    n_users: int = 0
-    loading: asyncio.Task[Loaded] | None = None
-    unloading: asyncio.Future[None] | None = None
-    idle_timer: asyncio.TimerHandle | None = None
-    n_bytes: int = 0
-    """What it takes, or has reserved while it is being loaded."""
-    known_bytes: int = 0
-    """What it took when it was loaded last."""
-    last_used: float = 0.0
-
-    @property
-    def text_model(self) -> Model | None:
-        """The model where it is loaded and writes, embeds or ranks texts."""
-        return self.model if isinstance(self.model, Model) else None
-
-    @property
-    def adapters(self) -> tuple[str, ...]:
-        """Names of its adapters, by which requests ask for them behind the model's: `base:poet`."""
-        return tuple(dict(self.options.adapters or {}))
-
-    @property
-    def can_go(self) -> bool:
-        """Whether it may be unloaded to make room."""
-        return self.model is not None and not self.n_users and not self.is_pinned
 
 
 class ServedModels:
@@ -333,17 +293,15 @@ class ServedModels:
             ) from error
 
     async def _load(self, served: ServedModel) -> Loaded:
-        from akunu.loading import find_model
-
         loop = asyncio.get_running_loop()
         try:
             path = await loop.run_in_executor(
-                self._loaders, find_model, served.source, served.options
+                self._loaders, loading.find_model, served.source, served.options
             )
             draft = served.options.draft
             if draft is not None:
                 draft_path = await loop.run_in_executor(
-                    self._loaders, find_model, draft, served.options
+                    self._loaders, loading.find_model, draft, served.options
                 )
                 served.options = replace(served.options, draft=draft_path)
             size = served.known_bytes or await loop.run_in_executor(
@@ -404,19 +362,13 @@ def _look_at(task: asyncio.Task[Loaded]) -> None:
 def _loader(path: Path, options: LoadOptions, *, is_speech: bool) -> Callable[[], Loaded]:
     """Return what loads a model; of a model of speech, context and adapters mean nothing."""
     if is_speech:
-        from akunu.speech.loading import load_whisper_with
-
         return partial(load_whisper_with, path, options)
-    from akunu.loading import load
-
-    return partial(load, path, **asdict(options))
+    return partial(loading.load, path, **asdict(options))
 
 
 def _is_speech(served: ServedModel) -> bool | None:
-    from akunu.loading import find_model
-
     try:
-        return is_speech_model(find_model(served.source, served.options, local_only=True))
+        return is_speech_model(loading.find_model(served.source, served.options, local_only=True))
     except AkunuError:
         return None
 
@@ -427,8 +379,6 @@ def _wrong_kind(message: str) -> ApiError:
 
 def _file_bytes(path: Path) -> int:
     """Return how large a model's file is, all parts of it: about what its weights take."""
-    from akunu.storage.model_files import open_model_files
-
     return sum(Path(part).stat().st_size for part in open_model_files(path).parts)
 
 

@@ -112,7 +112,7 @@ RERANK_FIELDS: Final[Mapping[str, Field]] = table_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RerankRequest:
     """What a request for a ranking says."""
 
     query: str
@@ -123,12 +123,12 @@ class Asked:
     truncate: bool
 
 
-def asked_of(options: Mapping[str, Any], *, returns: bool) -> Asked:
+def asked_of(options: Mapping[str, Any], *, returns: bool) -> RerankRequest:
     """Return what a request says; ApiError where it lacks something. `returns`: the default."""
     for name in ("query", "documents"):
         if name not in options:
             raise invalid(name, f"{name} is missing", "missing_required_parameter")
-    return Asked(
+    return RerankRequest(
         query=options["query"],
         documents=options["documents"],
         top=options.get("top"),
@@ -146,7 +146,7 @@ class Ranking:
     n_tokens: int
 
 
-async def ranking_of(model: Model, asked: Asked) -> Ranking:
+async def ranking_of(model: Model, asked: RerankRequest) -> Ranking:
     """Return the ranking; ApiError for documents that do not fit and models that do not rank."""
     try:
         job = model._rank_job(
@@ -167,7 +167,7 @@ async def ranking_of(model: Model, asked: Asked) -> Ranking:
     return Ranking(job.result, job.n_tokens)
 
 
-def _results(found: Ranking, asked: Asked) -> list[dict[str, Any]]:
+def _results(found: Ranking, asked: RerankRequest) -> list[dict[str, Any]]:
     results = []
     for each in found.ranked:
         score = each.score if asked.raw else sigmoid(each.score)
@@ -178,13 +178,13 @@ def _results(found: Ranking, asked: Asked) -> list[dict[str, Any]]:
     return results
 
 
-def as_jina(found: Ranking, asked: Asked, model: str) -> dict[str, Any]:
+def as_jina(found: Ranking, asked: RerankRequest, model: str) -> dict[str, Any]:
     """Return Jina's answer, which llama.cpp and vLLM have too."""
     usage = {"prompt_tokens": found.n_tokens, "total_tokens": found.n_tokens}
     return {"model": model, "object": "list", "usage": usage, "results": _results(found, asked)}
 
 
-def as_cohere(found: Ranking, asked: Asked) -> dict[str, Any]:
+def as_cohere(found: Ranking, asked: RerankRequest) -> dict[str, Any]:
     """Return Cohere's answer."""
     return {
         "id": str(uuid.uuid4()),
@@ -193,7 +193,7 @@ def as_cohere(found: Ranking, asked: Asked) -> dict[str, Any]:
     }
 
 
-def as_tei(found: Ranking, asked: Asked) -> list[dict[str, Any]]:
+def as_tei(found: Ranking, asked: RerankRequest) -> list[dict[str, Any]]:
     """Return TEI's answer: a list."""
     answer = []
     for each in found.ranked:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from akunu.errors import AkunuError
 from akunu.server.http.errors import ApiError
-
-if TYPE_CHECKING:
-    from akunu.server.models import ServedModel
+from akunu.server.served_model import ServedModel
 
 WAIT_SECONDS: Final = 60.0
 """How long a model waits for others that are in use."""

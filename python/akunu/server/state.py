@@ -8,7 +8,7 @@ from typing import cast
 from starlette.requests import Request
 
 from akunu.grammar.separate_process import Workers
-from akunu.server.http.access_log import Entry
+from akunu.server.http.access_log import AccessEntry
 from akunu.server.journal.journal import Journal
 from akunu.server.metrics import Metrics
 from akunu.server.models import ServedModels
@@ -29,9 +29,9 @@ class ServerState:
     """Whether it has begun, and is not being stopped."""
 
 
-def entry_of(request: Request) -> Entry:
+def entry_of(request: Request) -> AccessEntry:
     """Return what is noted of a request."""
-    return cast(Entry, request.scope["state"]["akunu_entry"])
+    return cast(AccessEntry, request.scope["state"]["akunu_entry"])
 
 
 def state_of(request: Request) -> ServerState:

@@ -19,6 +19,7 @@ from akunu.server.http.errors import invalid, unsupported
 from akunu.server.prompts import ids_of, template_of
 from akunu.text.context_overflow import refuse_too_long, room
 from akunu.text.request import request_of
+from akunu.tokenizers.fill_in import fill_in_of
 
 if TYPE_CHECKING:
     from akunu.model import Model
@@ -185,8 +186,6 @@ class TextRequest:
         return list(self.prompts)
 
     def _filled_in(self, model: Model, before: Any, suffix: str, context: int | None) -> list[int]:
-        from akunu.tokenizers.fill_in import fill_in_of
-
         param = self.suffix_name
         fills_in = fill_in_of(model.tokenizer)
         if fills_in is None:

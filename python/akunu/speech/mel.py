@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from akunu import _core
 from akunu.common.checks import integer
 from akunu.errors import ArgumentError
 
@@ -49,8 +50,6 @@ def log_mel(
     if threads is None:
         windows = (len(wave) + WINDOW_SAMPLES - 1) // WINDOW_SAMPLES
         threads = max(1, min(windows, os.cpu_count() or 1))
-    from akunu import _core
-
     return _core.log_mel(wave, weights, padding, integer("threads", threads, 1, 1024))
 
 

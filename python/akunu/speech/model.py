@@ -26,14 +26,20 @@ from akunu import _core
 from akunu.common.checks import file_path
 from akunu.common.typos import explains_typos
 from akunu.errors import AkunuError, ArgumentError, UnsupportedModelError
-from akunu.loading import begin_load
 from akunu.model_facts import MemoryReport
 from akunu.options.text_options import LoadOptions
-from akunu.speech.activity.voice_activity import Span, SpeechParts, Vad, VadOptions, speech_spans
+from akunu.speech.activity.voice_activity import (
+    SpeechParts,
+    SpeechSpan,
+    Vad,
+    VadOptions,
+    speech_spans,
+)
 from akunu.speech.audio import AudioSource, load_audio
 from akunu.speech.files import open_whisper_files
 from akunu.speech.mel import HOP, SAMPLE_RATE
 from akunu.speech.segment_stream import SegmentStream
+from akunu.speech.segments import Segment
 from akunu.speech.transcribe_options import (
     USUAL_TEMPERATURES,
     Task,
@@ -46,9 +52,10 @@ from akunu.speech.transcriber import (
     stretches,
     transcribe_windows,
 )
-from akunu.speech.transcription import Segment, Transcription
+from akunu.speech.transcription import Transcription
 from akunu.speech.vocabulary.tokenizer import WhisperTokenizer
 from akunu.speech.window_decoder import Running, WindowDecoder
+from akunu.storage.native_load import begin_load
 
 _BATCH_SILENCE_MS = 160.0
 """The shortest pause between stretches, where vad_options say nothing; as in faster-whisper."""
@@ -335,7 +342,7 @@ class SpeechModel:
         progress: Progress | None,
     ) -> SegmentStream:
         duration = len(samples) / SAMPLE_RATE
-        spans = [Span(0, len(samples))]
+        spans = [SpeechSpan(0, len(samples))]
         if options.vad is not False:
             spans = speech_spans(
                 samples,
@@ -453,7 +460,7 @@ class _Work:
         self._progress = progress
 
     def one_by_one(
-        self, parts: SpeechParts, spans: Sequence[Span], _: NDArray[np.float32]
+        self, parts: SpeechParts, spans: Sequence[SpeechSpan], _: NDArray[np.float32]
     ) -> Iterator[Segment]:
         """Yield the segments of all speech in one piece, with the times of the whole audio."""
         if spans:
@@ -464,14 +471,14 @@ class _Work:
         self._tell(self._duration)
 
     def side_by_side(
-        self, _: SpeechParts, spans: Sequence[Span], samples: NDArray[np.float32]
+        self, _: SpeechParts, spans: Sequence[SpeechSpan], samples: NDArray[np.float32]
     ) -> Iterator[Segment]:
         """Yield the segments of stretches of speech, several of which are decoded at a time."""
         windows = stretches(spans, self._model._n_frames * HOP)
         n_segments = 0
         with ThreadPoolExecutor(self._options.batch) as threads:
 
-            def hear(stretch: Sequence[Span]) -> list[Segment]:
+            def hear(stretch: Sequence[SpeechSpan]) -> list[Segment]:
                 self._running.check()
                 parts = SpeechParts(samples, stretch)
                 first = stretch[0].start // HOP

@@ -6,15 +6,15 @@ import json
 from pathlib import Path
 from typing import Final
 
+from akunu.errors import AkunuError
+from akunu.storage.model_files import open_model_files
+
 _WHISPER_CPP: Final = b"lmgg"
 _MOST_CONFIG: Final = 1 << 24
 
 
 def is_speech_model(path: Path) -> bool:
     """Return whether `akunu.load_whisper` is what loads a model; False where nobody can tell."""
-    from akunu.errors import AkunuError
-    from akunu.storage.model_files import open_model_files
-
     try:
         if path.is_dir() or path.suffix == ".safetensors":
             config = (path if path.is_dir() else path.parent) / "config.json"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
+from akunu.speech.segments import Segment
 from akunu.speech.transcribe_options import Task
-from akunu.speech.transcription import Segment, Transcription
+from akunu.speech.transcription import Transcription
 from akunu.speech.window_decoder import Running, WindowDecoder
 
 

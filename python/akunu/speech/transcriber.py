@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
-from akunu.speech.activity.voice_activity import Span
+from akunu.speech.activity.voice_activity import SpeechSpan
 from akunu.speech.mel import HOP, SAMPLE_RATE, log_mel
+from akunu.speech.segments import Segment
 from akunu.speech.transcribe_options import TranscribeOptions
-from akunu.speech.transcription import Segment
 from akunu.speech.vocabulary.tokenizer import SECONDS_PER_TIMESTAMP, WhisperTokenizer
 from akunu.speech.window_decoder import WindowDecoder, WindowText
 
@@ -81,13 +81,13 @@ def split_text(
     return segments, n_frames if ends_alone else frame(tokens[begin - 1])
 
 
-def stretches(spans: Sequence[Span], most: int) -> list[list[Span]]:
+def stretches(spans: Sequence[SpeechSpan], most: int) -> list[list[SpeechSpan]]:
     """Return neighbouring spans of speech together, as many as have at most so many samples.
 
-    >>> stretches([Span(0, 2), Span(3, 5), Span(6, 20)], 5)
-    [[Span(start=0, end=2), Span(start=3, end=5)], [Span(start=6, end=20)]]
+    >>> stretches([SpeechSpan(0, 2), SpeechSpan(3, 5), SpeechSpan(6, 20)], 5)
+    [[SpeechSpan(start=0, end=2), SpeechSpan(start=3, end=5)], [SpeechSpan(start=6, end=20)]]
     """
-    found: list[list[Span]] = []
+    found: list[list[SpeechSpan]] = []
     n_samples = 0
     for span in spans:
         n_samples += span.end - span.start

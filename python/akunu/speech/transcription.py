@@ -1,4 +1,4 @@
-"""What a transcription is: text, segments and words with their times, in faster-whisper's words."""
+"""What a transcription is: its text, language and segments, in faster-whisper's words."""
 
 from __future__ import annotations
 
@@ -6,43 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A word, with the spaces and punctuation that its tokens have."""
-
-    start: float
-    """Seconds from the beginning of the audio, as all times here."""
-    end: float
-    word: str
-    probability: float
-    """Mean probability of its tokens."""
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A stretch of speech that the model set between two timestamps."""
-
-    id: int
-    """Counted from 0."""
-    seek: int
-    """The frame (10 ms each) at which the window began that this segment was heard in."""
-    start: float
-    end: float
-    text: str
-    tokens: tuple[int, ...]
-    temperature: float
-    """The temperature that its window was decoded with: above 0, lower ones had failed."""
-    avg_logprob: float
-    """Mean log-probability of the window's tokens."""
-    compression_ratio: float
-    """Bytes of the window's text over those of its zlib form: above 2.4, it repeats itself."""
-    no_speech_prob: float
-    """How probable the model holds it that the window has no speech."""
-    words: tuple[Word, ...] | None = None
-    """Words, where they were asked for."""
-    channel: int | None = None
-    """The channel, counted from 0, where channels were transcribed apart."""
+from akunu.speech.segments import Segment, Word
+from akunu.speech.writers import render, subtitle_layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +59,4 @@ class Transcription:
         `layout`: of subtitles, the fields of `akunu.speech.writers.SubtitleLayout`. Raises
         ArgumentError for other formats and fields, and for a layout where words have no times.
         """
-        from akunu.speech.writers import render, subtitle_layout
-
         return render(self, format, subtitle_layout(layout))

@@ -14,8 +14,8 @@ from akunu import _core
 from akunu.errors import AkunuError
 from akunu.options.text_options import SamplingOptions
 from akunu.speech.beam_search import Hypothesis, Tokens, beam_search
+from akunu.speech.segments import Segment
 from akunu.speech.transcribe_options import TranscribeOptions
-from akunu.speech.transcription import Segment
 from akunu.speech.vocabulary.tokenizer import SECONDS_PER_TIMESTAMP, WhisperTokenizer
 from akunu.speech.words import (
     TimedWord,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from akunu.speech.transcription import Word
+from akunu.speech.segments import Word
 from akunu.speech.vocabulary.tokenizer import SECONDS_PER_TIMESTAMP, WhisperTokenizer
 
 BEFORE = "\"'“¿([{-"

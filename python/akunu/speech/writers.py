@@ -8,14 +8,29 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Protocol
 
 from akunu.common.checks import flag, integer
 from akunu.errors import ArgumentError
-from akunu.speech.transcription import Segment, Transcription, Word
+from akunu.speech.segments import Segment, Word
 
 _LONG_PAUSE = 3.0
 """Seconds without a word after which lines that flow on begin a new subtitle."""
+
+
+class Transcribed(Protocol):
+    """What is written to a file: `akunu.Transcription`."""
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """In the order of their times."""
+
+    @property
+    def words(self) -> tuple[Word, ...] | None:
+        """Words of all segments; None where they were not asked for."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as dicts and numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +73,7 @@ def subtitle_layout(given: Mapping[str, Any]) -> SubtitleLayout:
     return SubtitleLayout(**given)
 
 
-def render(transcription: Transcription, format: str, layout: SubtitleLayout) -> str:
+def render(transcription: Transcribed, format: str, layout: SubtitleLayout) -> str:
     """Return the text of a file of one of `FORMATS`; ArgumentError for another format."""
     if format not in FORMATS:
         raise ArgumentError(f"there is no format {format!r}; there are {', '.join(FORMATS)}")
@@ -79,18 +94,18 @@ def timestamp(seconds: float, *, hours: bool, marker: str) -> str:
     return f"{shown}{minute:02d}:{second:02d}{marker}{milliseconds:03d}"
 
 
-def _txt(transcription: Transcription, _: SubtitleLayout) -> str:
+def _txt(transcription: Transcribed, _: SubtitleLayout) -> str:
     return "".join(f"{_shown(segment)}\n" for segment in transcription.segments)
 
 
-def _srt(transcription: Transcription, layout: SubtitleLayout) -> str:
+def _srt(transcription: Transcribed, layout: SubtitleLayout) -> str:
     return "".join(
         f"{number}\n{_span(start, end, hours=True, marker=',')}\n{text}\n\n"
         for number, (start, end, text) in enumerate(_cues(transcription, layout, str), 1)
     )
 
 
-def _vtt(transcription: Transcription, layout: SubtitleLayout) -> str:
+def _vtt(transcription: Transcribed, layout: SubtitleLayout) -> str:
     def escaped(text: str) -> str:  # what WebVTT takes for an entity or a tag
         return text.replace("&", "&amp;").replace("<", "&lt;")
 
@@ -111,7 +126,7 @@ def _span(start: float, end: float, *, hours: bool, marker: str) -> str:
     return f"{first} --> {timestamp(end, hours=hours, marker=marker)}"
 
 
-def _tsv(transcription: Transcription, _: SubtitleLayout) -> str:
+def _tsv(transcription: Transcribed, _: SubtitleLayout) -> str:
     return "start\tend\ttext\n" + "".join(
         f"{round(1000 * each.start)}\t{round(1000 * each.end)}\t"
         f"{_shown(each).translate(_TO_SPACES)}\n"
@@ -119,7 +134,7 @@ def _tsv(transcription: Transcription, _: SubtitleLayout) -> str:
     )
 
 
-def _csv(transcription: Transcription, _: SubtitleLayout) -> str:
+def _csv(transcription: Transcribed, _: SubtitleLayout) -> str:
     file = io.StringIO()
     file.write("start,end,text\n")
     writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
@@ -128,7 +143,7 @@ def _csv(transcription: Transcription, _: SubtitleLayout) -> str:
     return file.getvalue()
 
 
-def _lrc(transcription: Transcription, _: SubtitleLayout) -> str:
+def _lrc(transcription: Transcribed, _: SubtitleLayout) -> str:
     lines = []
     for each in transcription.segments:
         minutes, hundredths = divmod(round(each.start * 100), 6000)
@@ -137,12 +152,12 @@ def _lrc(transcription: Transcription, _: SubtitleLayout) -> str:
     return "".join(lines)
 
 
-def _json(transcription: Transcription, _: SubtitleLayout) -> str:
+def _json(transcription: Transcribed, _: SubtitleLayout) -> str:
     return json.dumps(transcription.to_dict(), ensure_ascii=False, indent=2) + "\n"
 
 
 _TO_SPACES = str.maketrans("\t\n\r", "   ")
-_WRITERS: dict[str, Callable[[Transcription, SubtitleLayout], str]] = {
+_WRITERS: dict[str, Callable[[Transcribed, SubtitleLayout], str]] = {
     "txt": _txt,
     "srt": _srt,
     "vtt": _vtt,
@@ -156,7 +171,7 @@ FORMATS = tuple(_WRITERS)
 
 
 def _cues(
-    transcription: Transcription, layout: SubtitleLayout, escaped: Callable[[str], str]
+    transcription: Transcribed, layout: SubtitleLayout, escaped: Callable[[str], str]
 ) -> Iterator[tuple[float, float, str]]:
     """Yield start, end and text of each subtitle."""
     if transcription.words is None:

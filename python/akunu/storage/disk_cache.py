@@ -13,19 +13,32 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from akunu.errors import AkunuError, UnsupportedModelError
+from akunu.model_facts import Occupancy
+from akunu.options.text_options import LoadOptions
+from akunu.storage.cache_identity import KeyedModel, computed_on, layout_of
 from akunu.storage.model_identity import SeenFile, digest_of
 
 if TYPE_CHECKING:
     from akunu import _core
-    from akunu.model import Model
-    from akunu.options.text_options import LoadOptions
 
 _SUFFIX: Final = ".run"
 _PIECE: Final = 256  # tokens of a whole piece
 _HEAD: Final = 72 + 4  # bytes of a file without adapters, beside its tokens and pages
+
+
+class CachedModel(KeyedModel, Protocol):
+    """A model whose prefixes are kept on the disk: `akunu.Model`."""
+
+    @property
+    def occupancy(self) -> Occupancy:
+        """What is in use."""
+
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        """The names of its adapters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +61,7 @@ def kept_in(cache_dir: Path) -> Kept:
     return Kept(len(sizes), sum(map(len, sizes)), sum(map(sum, sizes)))
 
 
-def kept_of(model: Model, cache_dir: Path) -> Kept:
+def kept_of(model: CachedModel, cache_dir: Path) -> Kept:
     """Count what a model has in a `cache_dir`, loaded as it is; reads all of its files once."""
     sizes = list(_sizes(cache_dir / identity_of(model)))
     return Kept(int(bool(sizes)), len(sizes), sum(sizes))
@@ -93,7 +106,7 @@ def _entries(folder: Path) -> list[Path]:
         raise AkunuError(f"{folder} cannot be read: {error.strerror}") from None
 
 
-def keep_on_disk(model: Model, options: LoadOptions) -> tuple[str, ...]:
+def keep_on_disk(model: CachedModel, options: LoadOptions) -> tuple[str, ...]:
     """Have the engine keep prefixes in `options.cache_dir`; return what to say about it.
 
     All of the model's files are read once, to know which model it is. Raises ArgumentError for a
@@ -122,12 +135,10 @@ def keep_on_disk(model: Model, options: LoadOptions) -> tuple[str, ...]:
     return notes
 
 
-def identity_of(model: Model) -> str:
+def identity_of(model: CachedModel) -> str:
     """Return a name of all that keys and values depend on beside tokens and adapters."""
-    from akunu.storage.session_state import _computed_by, _layout_of
-
     native = model._open()
-    facts = [model._digest, _layout_of(native), _computed_by(native)]
+    facts = [model._digest, layout_of(native), computed_on(native)]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -136,7 +147,7 @@ def _dir(options: LoadOptions) -> Path:
     return Path(options.cache_dir).expanduser().absolute()
 
 
-def _adapter_digests(model: Model, options: LoadOptions) -> list[Sequence[int]]:
+def _adapter_digests(model: CachedModel, options: LoadOptions) -> list[Sequence[int]]:
     """Return what each adapter is, in the engine's order, as numbers."""
     paths = dict(options.adapters or {})
     return [_digest_of_adapter(Path(paths[name])) for name in model.adapters]

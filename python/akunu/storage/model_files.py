@@ -7,15 +7,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from akunu import _core
-from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
+from akunu.common.json_files import json_object
+from akunu.errors import ModelFormatError, UnsupportedModelError
 from akunu.tokenizers.tokenizer import Tokenizer
+from akunu.tokenizers.whisper_cpp_vocabulary import vocabulary_keys
 
 
 class ModelDirectory(Mapping[str, Any]):
@@ -28,7 +29,7 @@ class ModelDirectory(Mapping[str, Any]):
         """Open a directory, or a safetensors file with its config.json beside it."""
         self._native = _core.ModelDirectory(os.fspath(path))
         config = Path(self._native.path) / "config.json"
-        self._config = _object_of(self._native.config, config)
+        self._config = json_object(self._native.config, config)
 
     @property
     def path(self) -> str:
@@ -126,33 +127,7 @@ def read_tokenizer(files: ModelFiles) -> Tokenizer:
 
 
 def _whisper_cpp_tokenizer(files: WhisperCppModel) -> Tokenizer:
-    from akunu.speech.vocabulary.whisper_cpp import vocabulary_keys
-
     try:
         return Tokenizer.from_metadata(vocabulary_keys(files.file.words, files["n_vocab"]))
     except (ModelFormatError, UnsupportedModelError) as error:
         raise type(error)(f"{files.path}: {error}") from None
-
-
-def read_config(directory: Path) -> dict[str, Any]:
-    """Return a directory's config.json, {} where there is none; it is checked by who loads."""
-    path = directory / "config.json"
-    if not directory.is_dir():
-        raise ArgumentError(f"{directory}: there is no such directory")
-    if not path.is_file():
-        return {}
-    try:
-        return _object_of(path.read_bytes(), path)
-    except OSError as error:
-        raise ModelFormatError(f"{path} cannot be read: {error.strerror}") from None
-
-
-def _object_of(text: str | bytes, path: Path) -> dict[str, Any]:
-    """Return the object that a file has as JSON; ModelFormatError where it has none."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ModelFormatError(f"{path} cannot be read as JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise ModelFormatError(f"{path} is no JSON object")
-    return found

@@ -26,6 +26,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from akunu.common.atomic_file import check_target, written_whole
 from akunu.common.files import open_regular
 from akunu.errors import SessionFileError
 
@@ -54,8 +55,6 @@ def write_session(
 
     Raises ArgumentError for a path that cannot be written, and AkunuError for a full disk.
     """
-    from akunu.convert.atomic_file import check_target, written_whole
-
     check_target(path, force=True, sources=[])
     body: list[bytes | memoryview] = [tokens.astype("<u4").tobytes(), positions.data]
     whole = {

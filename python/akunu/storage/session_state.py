@@ -7,25 +7,66 @@ or format is an error; what was computed by another version or device is left ou
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from akunu.errors import ArgumentError, ContextOverflowError, SessionFileError
-from akunu.session import ChatSettings, Session, State
+from akunu.storage.cache_identity import (
+    KeyedModel,
+    akunu_version,
+    computed_on,
+    kv_type_of,
+    layout_of,
+)
 from akunu.storage.session_file import SavedSession, read_session, write_session
 from akunu.templates.messages import has_images
 
 if TYPE_CHECKING:
     from akunu import _core
-    from akunu.model import Model
 
 
-def save_session(model: Model, settings: ChatSettings, state: State, path: Path) -> None:
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a session holds. Immutable, so that a fork is another name for it."""
+
+    tokens: tuple[int, ...] = ()
+    messages: tuple[Mapping[str, Any], ...] | None = None
+    """Of a conversation, oldest first; None of a text."""
+    before: State | None = None
+    """Of a conversation: what it was before the latest append or reply."""
+
+    def history(self) -> Iterator[State]:
+        """Yield this state and those of the conversation before it, latest first."""
+        state: State | None = self
+        while state is not None:
+            yield state
+            state = state.before
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSettings:
+    """How a conversation is rendered; the arguments of `Model.session`."""
+
+    thinking: bool | str | None = None
+    template_variables: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSession:
+    """A session as its file has it, and what of it the cache took over."""
+
+    settings: ChatSettings
+    state: State
+    notes: tuple[str, ...]
+    restored_tokens: int
+
+
+def save_session(model: KeyedModel, settings: ChatSettings, state: State, path: Path) -> None:
     """Write a session to a file; see `Session.save`."""
     native = model._open()
     if has_images(state.messages):
@@ -42,11 +83,11 @@ def save_session(model: Model, settings: ChatSettings, state: State, path: Path)
     if n_positions:
         entries, positions = native.save_positions(tokens[:n_positions])
     header = {
-        "akunu": _version(),
+        "akunu": akunu_version(),
         "model": _model_of(model),
-        "kv_type": _kv_type(native),
-        "layout": _layout_of(native),
-        "computed_by": _computed_by(native),
+        "kv_type": kv_type_of(native),
+        "layout": layout_of(native),
+        "computed_by": computed_on(native),
         "n_positions": n_positions,
         "first_entries": entries,
         "conversation": conversation,
@@ -54,7 +95,7 @@ def save_session(model: Model, settings: ChatSettings, state: State, path: Path)
     write_session(path.resolve(), header, tokens, positions)  # a link stays a link
 
 
-def load_session(model: Model, path: Path) -> Session:
+def load_session(model: KeyedModel, path: Path) -> LoadedSession:
     """Read a session from a file; see `Model.load_session`."""
     native = model._open()
     saved = read_session(path)
@@ -71,10 +112,10 @@ def load_session(model: Model, path: Path) -> Session:
     notes: tuple[str, ...] = ()
     n_restored = 0
     computed_by = saved.header["computed_by"]
-    if computed_by != _computed_by(native):
+    if computed_by != computed_on(native):
         notes = (
             f"keys and values in {path} were computed by {_shown(computed_by)}, not by "
-            f"{_shown(_computed_by(native))}; its {len(saved.tokens)} tokens are read again",
+            f"{_shown(computed_on(native))}; its {len(saved.tokens)} tokens are read again",
         )
     elif n_positions:
         try:
@@ -89,30 +130,30 @@ def load_session(model: Model, path: Path) -> Session:
                 f"the cache had room for {n_restored} of the {n_positions} tokens in {path}{off}; "
                 "the others are read again",
             )
-    return Session(model, settings, state, notes, n_restored)
+    return LoadedSession(settings, state, notes, n_restored)
 
 
 def _check_model(
-    path: Path, header: Mapping[str, Any], model: Model, native: _core.NativeModel
+    path: Path, header: Mapping[str, Any], model: KeyedModel, native: _core.NativeModel
 ) -> None:
     theirs, ours = header["model"], _model_of(model)
     if theirs.get("digest") != ours["digest"]:
         raise SessionFileError(
             f"{path} is of another model: {_named(theirs)}; this one is {_named(ours)}"
         )
-    if header["kv_type"] != _kv_type(native):
+    if header["kv_type"] != kv_type_of(native):
         raise SessionFileError(
             f"{path} has keys and values in {header['kv_type']}, the cache of this model has "
-            f"{_kv_type(native)}: load it with kv_type={header['kv_type']!r}"
+            f"{kv_type_of(native)}: load it with kv_type={header['kv_type']!r}"
         )
-    if header["layout"] != _layout_of(native):
+    if header["layout"] != layout_of(native):
         raise SessionFileError(
             f"{path} has keys and values in another layout than the cache of this model, as an "
             "older akunu may have had it; begin the session again"
         )
 
 
-def _model_of(model: Model) -> dict[str, str]:
+def _model_of(model: KeyedModel) -> dict[str, str]:
     config = model.config
     return {
         "name": config.name or model.path.name,
@@ -123,37 +164,6 @@ def _model_of(model: Model) -> dict[str, str]:
 
 def _named(model: Mapping[str, Any]) -> str:
     return f"{model.get('name')!r} ({model.get('architecture')}, {str(model.get('digest'))[:12]})"
-
-
-def _layout_of(native: _core.NativeModel) -> list[Any]:
-    layout: list[Any] = json.loads(json.dumps(native.cache_layout))  # with lists for tuples
-    return layout
-
-
-def _kv_type(native: _core.NativeModel) -> str:
-    # States and inputs of convolutions are in floats whatever was asked for.
-    for group in native.cache_layout:
-        if group["kind"] != "states" and not group["kind"].startswith("inputs"):
-            return str(group["format"])
-    return "f16"
-
-
-def _version() -> str:
-    import akunu
-
-    return akunu.__version__
-
-
-def _computed_by(native: _core.NativeModel) -> dict[str, str]:
-    """Return what the bits of keys and values depend on beside model and format."""
-    device = native.computes_on
-    return {
-        "akunu": _version(),
-        "device": device["backend"],
-        # Of a GPU its name, too: what it adds up in which order is its own.
-        "level": device["level"] or device["name"],
-        "rotation": hashlib.blake2b(native.frequencies, digest_size=16).hexdigest(),
-    }
 
 
 def _shown(computed_by: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import jinja2
 
@@ -29,9 +29,10 @@ from akunu.thinking.switch import ThinkingSwitch
 from akunu.tokenizers.token_matcher import TokenMatcher
 from akunu.tokenizers.tokenizer import Tokenizer
 from akunu.tokenizers.vocabulary import CHATML_TOKENS
-
-if TYPE_CHECKING:
-    from akunu.tools.recognise import Recognised
+from akunu.tools.calls_in_messages import with_written_calls
+from akunu.tools.recognise import recognise, shows_tools
+from akunu.tools.template import Recognised
+from akunu.tools.tools_in_messages import told_messages
 
 CHATML: Final = (
     "{% for message in messages %}"
@@ -133,15 +134,11 @@ class ChatTemplate:
     @cached_property
     def tool_notation(self) -> Recognised | None:
         """How the model writes calls of tools; None where that is not known."""
-        from akunu.tools.recognise import recognise  # for who has tools
-
         return recognise(self)
 
     @cached_property
     def knows_tools(self) -> bool:
         """Whether the template tells the model which tools there are."""
-        from akunu.tools.recognise import shows_tools
-
         return shows_tools(self)
 
     @cached_property
@@ -522,11 +519,7 @@ def _fitted(template: ChatTemplate, messages: list[dict[str, Any]]) -> list[dict
     if not has_calls or not habits.leaves_calls_out:
         return habits.fitted(messages)
     if not template.knows_tools:
-        from akunu.tools.tools_in_messages import told_messages
-
         return habits.fitted(told_messages(messages, ()))
-    from akunu.tools.calls_in_messages import with_written_calls
-
     return with_written_calls(template, habits.fitted(messages))
 
 

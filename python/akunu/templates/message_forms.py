@@ -22,6 +22,7 @@ from typing import Any, Final
 from akunu.errors import ArgumentError
 from akunu.templates.messages import ImagePart
 from akunu.templates.turn_order import TemplateTurns
+from akunu.tools.cut_arguments import arguments_so_far
 
 Conversation = list[dict[str, Any]]
 Render = Callable[[Conversation, "list[dict[str, Any]] | None"], str | None]
@@ -375,8 +376,6 @@ def _object_of(text: str, place: str) -> dict[str, Any]:
     try:
         arguments = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError) as error:
-        from akunu.tools.cut_arguments import arguments_so_far
-
         try:  # of a call that was cut and that a client sends back
             return arguments_so_far(text)
         except (ValueError, RecursionError):

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from akunu.common.error_context import naming
 from akunu.errors import QueueFullError
 from akunu.text.async_text_stream import AsyncTextStream
-from akunu.text.batches import MOST_BEGUN, Given, naming
+from akunu.text.batches import MOST_BEGUN, Given
 
 if TYPE_CHECKING:
     from akunu import _core

@@ -13,6 +13,7 @@ from akunu.errors import MisuseError
 from akunu.text.completion import Completion
 from akunu.text.deltas import Delta, TextDelta
 from akunu.text.text_stream import StreamFacts
+from akunu.text.wakers import running_loop
 
 if TYPE_CHECKING:
     from akunu import _core
@@ -221,8 +222,6 @@ def streams_begun_together(
 
     One that was closed or dropped before is cancelled as it begins, and changes none of the others.
     """
-    from akunu.text.wakers import running_loop
-
     streams: list[AsyncTextStream] = []
     beginning: asyncio.Task[None] | None = None
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import select
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from akunu import _core
-from akunu.errors import AkunuError, ContextOverflowError, QueueFullError
+from akunu.common.error_context import naming
+from akunu.errors import ContextOverflowError, QueueFullError
 from akunu.options.engine_limits import SIDE_BY_SIDE
 
 if TYPE_CHECKING:
@@ -43,15 +43,6 @@ def prompts_of(
                 )
         found.append(prompt)
     return found
-
-
-@contextmanager
-def naming(name: str) -> Iterator[None]:
-    """Put a name in front of the message of an error of ours."""
-    try:
-        yield
-    except AkunuError as error:
-        raise type(error)(f"{name}: {error}") from None
 
 
 def generate_all(

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from akunu.errors import AkunuError
+from akunu.grammar.checking import schema_mistakes
 
 if TYPE_CHECKING:
     from akunu.common.prefix_end import PrefixEnd
@@ -250,8 +251,6 @@ class Completion(str):
         """
         if not self._schema or self.tool_calls:
             return ()
-        from akunu.grammar.checking import schema_mistakes
-
         return schema_mistakes(self._schema, self[self._n_echoed :])
 
     @property

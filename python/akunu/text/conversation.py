@@ -31,6 +31,7 @@ from akunu.common.checks import integer
 from akunu.errors import ArgumentError
 from akunu.grammar import FreeText
 from akunu.templates.chat_template import ChatTemplate, chat_pieces, template_ids, with_bos
+from akunu.text.context_overflow import without_oldest
 from akunu.text.deltas import ReasoningDelta, TextDelta
 from akunu.text.render import check_budget, thoughts
 from akunu.text.reply_splitter import ReplySplitter
@@ -234,8 +235,6 @@ class Conversation:
 
         The system message and the question stay; no turn is taken from the conversation.
         """
-        from akunu.text.context_overflow import without_oldest
-
         return without_oldest(len(self._turns), partial(self.prompt_without_oldest, question))
 
     def prompt_without_oldest(self, question: str, n_turns: int) -> list[int]:

@@ -19,18 +19,31 @@ from typing import TYPE_CHECKING, Any
 from akunu import _core
 from akunu.common.checks import flag
 from akunu.errors import AkunuError
+from akunu.grammar.separate_process import compiling_here
 from akunu.grammar.structure import ruled
+from akunu.grammar.vocabulary import (
+    constraint_of,
+    grammar_vocabulary,
+    needs_vocabulary,
+    ruling_words,
+)
+from akunu.images.reader import ImageReader
+from akunu.model_facts import no_chat
+from akunu.options.dry_breakers import breaker_words
 from akunu.options.text_options import TextOptions
+from akunu.text.async_batches import generate_all_async
+from akunu.text.async_text_stream import AsyncTextStream, streams_begun_together
 from akunu.text.batches import generate_all, prompts_of
 from akunu.text.completion import Completion
 from akunu.text.context_overflow import GOES_ON
 from akunu.text.request import Request, refuse_for_several
 from akunu.text.submit import answers, checked_n, submit
 from akunu.text.text_stream import TextStream
+from akunu.text.wakers import Wakers, result_of, running_loop
+from akunu.tokenizers.token_ids import token_ids
 
 if TYPE_CHECKING:
     from akunu.grammar import Grammar
-    from akunu.images.reader import ImageReader
     from akunu.templates.chat_template import ChatTemplate
     from akunu.text.encode import Prompt
     from akunu.text.reply_decoder import ReplyDecoder
@@ -71,19 +84,15 @@ class Pipeline:
     @cached_property
     def wakers(self) -> Wakers:
         """What wakes coroutines."""
-        from akunu.text.wakers import Wakers  # asyncio is for who has coroutines
-
         return Wakers()
 
     @cached_property
     def template(self) -> ChatTemplate:
         """The model's chat template; UnsupportedModelError where it has none."""
-        from akunu.templates.chat_template import ChatTemplate
+        from akunu.templates.chat_template import ChatTemplate  # Jinja is for conversations
 
         native = self.open()
         if native.embedding is not None and not native.embedding["classifies"]:
-            from akunu.embedding.embed import no_chat
-
             raise no_chat(native.config["architecture"])
         return ChatTemplate.of(self.tokenizer)
 
@@ -93,8 +102,6 @@ class Pipeline:
         native = self.open()
         if native.images is None:
             return None
-        from akunu.images.reader import ImageReader
-
         return ImageReader(native, self._path, self.tokenizer)
 
     # --- the steps -------------------------------------------------------------------------------
@@ -206,8 +213,6 @@ class Pipeline:
 
     def run_async(self, request: Request | list[Request], n: int | None, stream: bool) -> Any:
         """Return what `run` does, to be awaited; a stream begins when it is used."""
-        from akunu.text.async_text_stream import AsyncTextStream, streams_begun_together
-
         if type(stream) is not bool:
             flag("stream", stream)
         native = self.open()
@@ -239,8 +244,6 @@ class Pipeline:
         self, request: Request, n: int
     ) -> tuple[TextOptions, Prompt, list[_core.Constraint | None]]:
         """Return what `begin` takes for n answers; where that takes long, a thread makes it."""
-        from akunu.text.wakers import result_of, running_loop
-
         running_loop()
         if self.is_quick(request):
             return self._made_ready(request, n)
@@ -256,8 +259,6 @@ class Pipeline:
         return options, prompt, [self.constraint(options, prompt) for _ in range(n)]
 
     async def _answers_async(self, native: _core.NativeModel, begin: Any) -> list[Completion]:
-        from akunu.text.async_batches import generate_all_async
-
         begun = await begin()
 
         async def as_it_is(decoder: ReplyDecoder) -> ReplyDecoder:
@@ -272,9 +273,6 @@ class Pipeline:
     async def _run_all_async(
         self, native: _core.NativeModel, requests: Sequence[Request]
     ) -> list[Completion]:
-        from akunu.text.async_batches import generate_all_async
-        from akunu.text.wakers import result_of
-
         def ready() -> tuple[TextOptions, list[Prompt]]:
             options = self._compiled(requests[0].options)
             return options, self._prompts(requests, options)
@@ -292,8 +290,6 @@ class Pipeline:
     def _compiled(self, options: TextOptions) -> TextOptions:
         """Make what takes long: the form of the text, and the table of DRY's breakers."""
         if options.dry_multiplier > 0 and options.dry_sequence_breakers:
-            from akunu.tokenizers.dry_breakers import breaker_words
-
             breaker_words(self.tokenizer, options.dry_sequence_breakers)
         return options.compiled()
 
@@ -332,10 +328,6 @@ class Pipeline:
         return characters <= _QUICK_CHARACTERS
 
     def _compiled_grammar(self, grammar: Grammar) -> _core.Constraint:
-        from akunu.grammar.separate_process import compiling_here
-        from akunu.grammar.vocabulary import constraint_of, needs_vocabulary, ruling_words
-        from akunu.tokenizers.token_ids import token_ids
-
         if self.tokenizer.opens_with_space:
             grammar = ruling_words(grammar)
         if grammar.after is not None:
@@ -353,8 +345,6 @@ class Pipeline:
 
     @cached_property
     def _built_vocabulary(self) -> _core.GrammarVocabulary:
-        from akunu.grammar.vocabulary import grammar_vocabulary
-
         return grammar_vocabulary(self.tokenizer, self.vocab_size)
 
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from akunu.errors import ArgumentError, ContextOverflowError, UnsupportedModelError
 from akunu.grammar import FreeText, Grammar
+from akunu.images.reader import refuse_images, take_images
 from akunu.templates.chat_template import ChatTemplate, chat_pieces, template_ids
 from akunu.templates.messages import checked, has_images
 from akunu.text.context_overflow import LONG, refuse_too_long
 from akunu.text.reply_splitter import ReplySplitter
 from akunu.thinking.markers import ThinkingMarkers, markers_of
 from akunu.thinking.switch import with_system
+from akunu.tools.grammar import optional_calls, required_calls
 from akunu.tools.tool_choice import NO_TOOLS, ToolUse, tool_use
 
 if TYPE_CHECKING:
@@ -70,8 +72,6 @@ def render(
         )
     images: list[Pixels] = []
     if has_images(messages):
-        from akunu.images.reader import refuse_images, take_images
-
         if reader is None:
             refuse_images(messages, name)
         else:
@@ -153,8 +153,6 @@ def _grammar(
     form: Grammar | None,
 ) -> Grammar | None:
     """Return what the reply may be: `free` first, if there is some, then calls or the form."""
-    from akunu.tools.grammar import optional_calls, required_calls
-
     if use.family is None:
         raise UnsupportedModelError(
             "a form is asked for beside tools, but how this model writes calls is not known: its "

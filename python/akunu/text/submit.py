@@ -15,15 +15,17 @@ from akunu import _core
 from akunu.common.checks import integer
 from akunu.errors import ArgumentError
 from akunu.options.adapter_options import adapter_weights
+from akunu.options.dry_breakers import breaker_words
 from akunu.options.engine_limits import MAX_OPTION_WORDS, SIDE_BY_SIDE
 from akunu.options.text_options import SamplingOptions, TextOptions
+from akunu.text.context_overflow import GOES_ON, SHIFT, GoingOn, fitted, newest_tokens
+from akunu.text.logprobs import LogprobReader
 from akunu.text.reply_decoder import ReplyDecoder
 from akunu.tokenizers.token_ids import token_ids
 from akunu.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from akunu.text.encode import Prompt
-    from akunu.text.logprobs import LogprobReader
     from akunu.text.render import Rendered
 
 _NO_LIMIT = 2**32 - 1  # more tokens than any context holds
@@ -66,8 +68,6 @@ class Submitted:
         n, n_prompt = self.options.logprobs, self.options.prompt_logprobs
         if n is None and n_prompt is None:
             return None
-        from akunu.text.logprobs import LogprobReader
-
         return LogprobReader(self.generation, tokenizer, self.prompt, n, n_prompt)
 
 
@@ -121,8 +121,6 @@ def _start_beyond(
     constraint: _core.Constraint | None,
 ) -> tuple[NDArray[np.uint32], _core.Generation]:
     """Begin a text that does not just stop where the context is full; return its prompt, too."""
-    from akunu.text.context_overflow import GOES_ON, SHIFT, GoingOn, fitted, newest_tokens
-
     prompt = given.tokens
     shorten = given.shorten or newest_tokens(prompt.tolist(), tokenizer.bos_id)
     prompt = fitted(prompt, native.context, options, shorten)
@@ -177,8 +175,6 @@ def _start(
         biases.update(dict.fromkeys(tokenizer.stop_ids, -math.inf))
     breakers = []
     if options.dry_multiplier > 0 and options.dry_sequence_breakers:
-        from akunu.tokenizers.dry_breakers import breaker_words
-
         breakers = breaker_words(tokenizer, options.dry_sequence_breakers)
     _check_room(biases, breakers, options)
     return native.start(

@@ -14,13 +14,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from itertools import count
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from akunu import _core
 from akunu.errors import MisuseError
-
-if TYPE_CHECKING:
-    from akunu import _core
-
+from akunu.grammar.separate_process import cancel_compiling
 
 Result = TypeVar("Result")
 
@@ -113,8 +111,6 @@ class _LoopWaker:
         loop: asyncio.AbstractEventLoop,
         by_loop: dict[asyncio.AbstractEventLoop, _LoopWaker],
     ) -> None:
-        from akunu import _core
-
         self.loop = loop
         self.native = _core.Waker()
         self.places: dict[int, Place] = {}
@@ -193,8 +189,6 @@ async def result_of(function: Callable[[], Result]) -> Result:
     try:
         return await loop.run_in_executor(None, copy_context().run, function)
     except asyncio.CancelledError:  # which the thread does not hear of
-        from akunu.grammar.separate_process import cancel_compiling
-
         cancel_compiling()
         raise
 

@@ -42,7 +42,7 @@ class ThinkingMarkers:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class ThinkingFamily:
     """A line of the table: templates that have all of `signs` mark thoughts like this."""
 
     signs: tuple[str, ...]
@@ -54,7 +54,7 @@ _THINK: Final = ThinkingMarkers("<think>", "</think>")
 # The more particular first.
 FAMILIES: Final = (
     # gpt-oss (harmony)
-    Family(
+    ThinkingFamily(
         ("<|channel|>analysis",),
         ThinkingMarkers(
             "<|channel|>analysis<|message|>",
@@ -70,14 +70,14 @@ FAMILIES: Final = (
         ),
     ),
     # Solar Open
-    Family(
+    ThinkingFamily(
         ("<|think|>", "<|content|>", "<|begin|>assistant"),
         ThinkingMarkers(
             "<|think|>", "<|end|>", ("<|begin|>assistant<|content|>", "<|content|>"), ("<|end|>",)
         ),
     ),
     # Muse: a message to itself
-    Family(
+    ThinkingFamily(
         (" to=self", " to=user"),
         ThinkingMarkers(
             " to=self<|message|>",
@@ -86,7 +86,7 @@ FAMILIES: Final = (
         ),
     ),
     # Kimi K3: tags of its own, which its template puts together
-    Family(
+    ThinkingFamily(
         ("<|open|>", "open_tag('think'"),
         ThinkingMarkers(
             "<|open|>think<|sep|>",
@@ -96,9 +96,11 @@ FAMILIES: Final = (
         ),
     ),
     # Gemma 4
-    Family(("<|channel>", "<channel|>"), ThinkingMarkers("<|channel>thought\n", "<channel|>")),
+    ThinkingFamily(
+        ("<|channel>", "<channel|>"), ThinkingMarkers("<|channel>thought\n", "<channel|>")
+    ),
     # Command R7B and Command A
-    Family(
+    ThinkingFamily(
         ("<|START_THINKING|>", "<|START_RESPONSE|>"),
         ThinkingMarkers(
             "<|START_THINKING|>",
@@ -107,27 +109,27 @@ FAMILIES: Final = (
             ("<|END_RESPONSE|>",),
         ),
     ),
-    Family(
+    ThinkingFamily(
         ("<|START_THINKING|>",),
         ThinkingMarkers(
             "<|START_THINKING|>", "<|END_THINKING|>", ("<|START_TEXT|>",), ("<|END_TEXT|>",)
         ),
     ),
     # Magistral, Ministral 3 Reasoning
-    Family(("[THINK]",), ThinkingMarkers("[THINK]", "[/THINK]")),
+    ThinkingFamily(("[THINK]",), ThinkingMarkers("[THINK]", "[/THINK]")),
     # Seed-OSS
-    Family(("<seed:think>",), ThinkingMarkers("<seed:think>", "</seed:think>")),
+    ThinkingFamily(("<seed:think>",), ThinkingMarkers("<seed:think>", "</seed:think>")),
     # MiniMax M3
-    Family(("<mm:think>",), ThinkingMarkers("<mm:think>", "</mm:think>")),
+    ThinkingFamily(("<mm:think>",), ThinkingMarkers("<mm:think>", "</mm:think>")),
     # Hy3
-    Family(
+    ThinkingFamily(
         ("<think{}>", ":opensource"),
         ThinkingMarkers("<think:opensource>", "</think:opensource>"),
     ),
     # Apertus
-    Family(("<|inner_prefix|>",), ThinkingMarkers("<|inner_prefix|>", "<|inner_suffix|>")),
+    ThinkingFamily(("<|inner_prefix|>",), ThinkingMarkers("<|inner_prefix|>", "<|inner_suffix|>")),
     # Apriel Thinker
-    Family(
+    ThinkingFamily(
         ("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),
         ThinkingMarkers(
             "Here are my reasoning steps:\n",
@@ -136,16 +138,16 @@ FAMILIES: Final = (
             ("[END FINAL RESPONSE]",),
         ),
     ),
-    Family(("<thinking>",), ThinkingMarkers("<thinking>", "</thinking>")),
+    ThinkingFamily(("<thinking>",), ThinkingMarkers("<thinking>", "</thinking>")),
     # EXAONE Deep
-    Family(("<thought>",), ThinkingMarkers("<thought>", "</thought>")),
+    ThinkingFamily(("<thought>",), ThinkingMarkers("<thought>", "</thought>")),
     # Granite 3.2 and 3.3
-    Family(
+    ThinkingFamily(
         ("<think></think>", "<response></response>"),
         ThinkingMarkers("<think>", "</think>", ("<response>",), ("</response>",)),
     ),
     # Hunyuan
-    Family(
+    ThinkingFamily(
         ("<think>", "<answer>"),
         ThinkingMarkers("<think>", "</think>", ("<answer>",), ("</answer>",)),
     ),

@@ -22,7 +22,9 @@ from akunu.errors import ModelFormatError, UnsupportedModelError
 from akunu.tokenizers.added_tokens import ADDED, added_keys, token_of
 from akunu.tokenizers.library_steps import prefixes_first_only
 from akunu.tokenizers.pretokenizers import FAMILIES, PreTokenizer
+from akunu.tokenizers.sentencepiece_file import read_sentencepiece
 from akunu.tokenizers.text_frame import TextFrame, frame_of
+from akunu.tokenizers.tiktoken_file import read_tiktoken
 from akunu.tokenizers.unigram import has_prefix, is_unigram, pieces_of, steps_of
 from akunu.tokenizers.vocabulary import (
     BYTE,
@@ -98,12 +100,8 @@ def read_directory_tokenizer(directory: Path, config: Mapping[str, Any]) -> Read
     elif described is not None:
         read = _TokenizerJson(described).read()
     elif (directory / _SENTENCEPIECE).is_file():
-        from akunu.tokenizers.sentencepiece_file import read_sentencepiece
-
         read = _of_sentencepiece(read_sentencepiece(directory / _SENTENCEPIECE))
     elif (directory / _TIKTOKEN).is_file():
-        from akunu.tokenizers.tiktoken_file import read_tiktoken
-
         read = _of_tiktoken(read_tiktoken(directory / _TIKTOKEN, settings))
     else:
         raise ModelFormatError(

@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
+from akunu import _core
 from akunu.common.metadata import TOKENS
 from akunu.errors import ArgumentError, ModelFormatError
 from akunu.tokenizers.later_tokens import LaterTokens, hidden_of
@@ -183,8 +184,6 @@ def _merges_by_score(vocabulary: Vocabulary, ids: dict[str, int]) -> list[tuple[
     SentencePiece joins the neighbours whose union has the best score, and ranks of merges express
     the same: all splits of one piece share its score; ids decide between equal scores.
     """
-    from akunu import _core
-
     assert vocabulary.scores is not None
     return _core.merges_by_score(ids, vocabulary.scores)
 
@@ -325,8 +324,6 @@ def _bpe(
 
 def _check_merges(vocabulary: Vocabulary) -> None:
     """Raise ModelFormatError for a merge that is not two tokens whose union is one."""
-    from akunu import _core
-
     index = _core.first_unusable_merge(vocabulary.merges, vocabulary.tokens)
     if index is None:
         return

@@ -12,54 +12,40 @@ the tokenizer itself. It can be pickled.
 
 from __future__ import annotations
 
-import codecs
-import json
 import marshal
-import operator
 import os
 import sys
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, cast
+from typing import Any, SupportsIndex
 
 import numpy as np
 
+from akunu import _core
 from akunu.common.checks import flag
+from akunu.common.json_files import read_config
 from akunu.common.metadata import Metadata
-from akunu.errors import ArgumentError, MisuseError, ModelFormatError, UnsupportedModelError
+from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
 from akunu.tokenizers import text_models
-from akunu.tokenizers.pretokenizers import byte_alphabet
+from akunu.tokenizers.arguments import checked_text, ordered
+from akunu.tokenizers.directory_vocabulary import read_directory_vocabulary, said_of_directory
+from akunu.tokenizers.spelling import TokenSpelling, TokenStream
 from akunu.tokenizers.text_models import Encode
 from akunu.tokenizers.token_bound import TokenBound
 from akunu.tokenizers.token_matcher import TokenMatcher, spaces_begin, spaces_end
 from akunu.tokenizers.vocabulary import (
-    BYTE,
     CONTROL,
-    SPACE,
     UNKNOWN,
     USER_DEFINED,
-    WORD_MODELS,
     Vocabulary,
-    byte_of,
     read_vocabulary,
 )
-from akunu.tokenizers.word_models import spell
-from akunu.tokenizers.wordpiece_json import spelled_in_json
-
-if TYPE_CHECKING:
-    from akunu import _core
-
-Item = TypeVar("Item")
 
 # What the library's tables take for a token or a merge. It cannot be asked: 34 MiB were
 # measured for 151,936 tokens and 151,399 merges.
 _LIBRARY_BYTES = 120
-
-_LETTER_BYTES = {letter: byte for byte, letter in enumerate(byte_alphabet())}
 
 
 class Tokenizer:
@@ -77,16 +63,8 @@ class Tokenizer:
         self._encoders: list[Encode | None] = [None, None]
         self._library_bytes = 0
         self._packed_merges = b""  # once the library has its own copy
-        self._types = vocabulary.types.astype(np.uint8).tobytes()
-        self._bytes: list[bytes | None] = [None] * len(vocabulary.tokens)
-        # Where encoding puts a space in front of text, decoding takes it away again.
-        self._strips_space = vocabulary.add_space_prefix or vocabulary.model == "bert"
-        self._word_steps: dict[str, Any] | None = None  # see `_word_models`
-        if vocabulary.model in WORD_MODELS or (vocabulary.model == "bert" and vocabulary.steps):
-            self._word_steps = json.loads(vocabulary.steps)
         self._skipped: dict[tuple[str, ...], frozenset[int]] = {}  # by what is kept
-        # Whether text behind a special token begins like a new one.
-        self._opens_anew = not vocabulary.space_prefix_at_start_only
+        self._spelling = TokenSpelling(replace(vocabulary, merges=[]))  # which it does not need
 
     @classmethod
     def from_gguf(cls, path_or_name: str | os.PathLike[str]) -> Tokenizer:
@@ -96,7 +74,7 @@ class Tokenizer:
         there is no such file, or it cannot be opened; ModelFormatError where it contradicts itself,
         and UnsupportedModelError for a tokenizer that akunu does not have.
         """
-        from akunu import _core
+        # Names of models are the business of a layer above; a path alone needs none of it.
         from akunu.loading import find_model
 
         return cls._of_file(_core.GgufFile(os.fspath(find_model(path_or_name))))
@@ -112,19 +90,12 @@ class Tokenizer:
         >>> akunu.Tokenizer.from_directory("SmolLM2-135M-Instruct")  # doctest: +SKIP
         <akunu.Tokenizer gpt2, 49152 tokens>
         """
-        from akunu.storage.model_files import read_config
-
         directory = Path(path)
         return cls._of_directory(directory, read_config(directory))
 
     @classmethod
     def _of_directory(cls, directory: Path, config: Mapping[str, Any]) -> Tokenizer:
         """Read the tokenizer of a directory, whose path is in every error."""
-        from akunu.tokenizers.directory_vocabulary import (
-            read_directory_vocabulary,
-            said_of_directory,
-        )
-
         try:
             return cls(read_directory_vocabulary(directory, config))
         except (ModelFormatError, UnsupportedModelError) as error:
@@ -163,16 +134,15 @@ class Tokenizer:
     def memory_bytes(self) -> int:
         """About how many bytes it takes; more once it was given text and has built what merges."""
         vocabulary = self._vocabulary
-        lists: list[list[str] | list[bytes]] = [
+        lists: list[list[str]] = [
             vocabulary.tokens,
             vocabulary.merges,
-            [known for known in self._bytes if known is not None],
         ]
         return (
             sum(sum(map(sys.getsizeof, texts)) + sys.getsizeof(texts) for texts in lists)
             + sys.getsizeof(vocabulary.ids)
             + sum(map(sys.getsizeof, vocabulary.ids.values()))
-            + sys.getsizeof(self._bytes)
+            + self._spelling.memory_bytes
             + vocabulary.types.nbytes
             + (0 if vocabulary.scores is None else vocabulary.scores.nbytes)
             + self._library_bytes
@@ -295,7 +265,7 @@ class Tokenizer:
         """
         flag("add_special", add_special)
         flag("parse_special", parse_special)
-        pieces = self._split(_checked_text(text), parse_special)
+        pieces = self._split(checked_text(text), parse_special)
         ids = self._encode_parts(pieces, True, parse_special)[0]
         vocabulary = self._vocabulary
         is_bert = vocabulary.model == "bert"
@@ -347,7 +317,7 @@ class Tokenizer:
         for piece in self.without_taken_spaces(pieces):
             if not isinstance(piece, str):
                 ids.append(piece)
-                opens = self._opens_anew
+                opens = self._spelling.opens_anew
                 continue
             more, opens = self._encode_parts(self._split(piece, parse_special=False), opens)
             ids += more
@@ -360,8 +330,8 @@ class Tokenizer:
         stay, as the `tokenizers` library has it.
         """
         given = [
-            _checked_text(piece) if isinstance(piece, str) else self._checked_id(piece)
-            for piece in _items("pieces", pieces, "a sequence of str and int")
+            checked_text(piece) if isinstance(piece, str) else self._spelling.checked_id(piece)
+            for piece in ordered("pieces", pieces, "a sequence of str and int")
         ]
         added = self._vocabulary.added
         if not any(each.lstrip or each.rstrip for each in added.values()):
@@ -396,7 +366,7 @@ class Tokenizer:
         for part in parts:
             if isinstance(part, int):
                 ids.append(part)
-                opens = self._opens_anew
+                opens = self._spelling.opens_anew
             else:
                 ids += self._encode_text(part, opens, parse_special)
                 opens = False
@@ -407,8 +377,8 @@ class Tokenizer:
 
         Where a token may stand for any number of letters, only the tokens among the pieces count.
         """
-        pieces = list(_items("pieces", pieces, "a sequence of str and int"))
-        texts = [_checked_text(piece) for piece in pieces if isinstance(piece, str)]
+        pieces = list(ordered("pieces", pieces, "a sequence of str and int"))
+        texts = [checked_text(piece) for piece in pieces if isinstance(piece, str)]
         return len(pieces) - len(texts) + sum(map(self._bound.fewest_tokens, texts))
 
     @cached_property
@@ -433,18 +403,14 @@ class Tokenizer:
 
     def token_bytes(self, token: SupportsIndex) -> bytes:
         """Return the bytes that one token adds to a text (a control token: its name)."""
-        index = self._checked_id(token)
-        known = self._bytes[index]
-        if known is None:
-            known = self._bytes[index] = self._spell(index)
-        return known
+        return self._spelling.token_bytes(token)
 
     def token_text(self, token: SupportsIndex) -> str:
         """Return the token as the vocabulary spells it, for example `Ġhello` or `<0x0A>`.
 
         Bytes of it that are not UTF-8 are written `\\xff`.
         """
-        index = self._checked_id(token)
+        index = self._spelling.checked_id(token)
         raw = self._vocabulary.raw.get(index)
         return (
             self._vocabulary.tokens[index] if raw is None else raw.decode(errors="backslashreplace")
@@ -452,7 +418,7 @@ class Tokenizer:
 
     def token_id(self, text: str) -> int | None:
         """Return the id of the token that the vocabulary spells `text`, None if there is none."""
-        return self._vocabulary.ids.get(_checked_text(text))
+        return self._vocabulary.ids.get(checked_text(text))
 
     def stream(
         self,
@@ -471,7 +437,7 @@ class Tokenizer:
         skipped: Set[int] = self.control_ids if skip_special else frozenset()
         if skipped and keep:
             skipped = self._skipped_beside(tuple(keep))
-        return TokenStream(self, skipped=skipped, prompt=prompt)
+        return TokenStream(self._spelling, skipped=skipped, prompt=prompt)
 
     def _skipped_beside(self, keep: tuple[str, ...]) -> frozenset[int]:
         """Return the control tokens that are no part of these texts."""
@@ -479,12 +445,9 @@ class Tokenizer:
         if found is None:
             names = self.control_tokens()
             kept = {i for name, i in names.items() if any(name in text for text in keep)}
+            found = self.control_ids - kept
             # Requests with other tools have other texts: what is remembered stays small.
-            self._skipped = {
-                **dict(list(self._skipped.items())[-7:]),
-                keep: self.control_ids - kept,
-            }
-            found = self._skipped[keep]
+            self._skipped = {**dict(list(self._skipped.items())[-7:]), keep: found}
         return found
 
     def _encode_text(self, text: str, opens: bool, parse_special: bool) -> list[int]:
@@ -505,56 +468,13 @@ class Tokenizer:
             self._vocabulary = replace(vocabulary, merges=[])
         return encode(text, opens)
 
-    def _checked_id(self, token: SupportsIndex) -> int:
-        try:
-            index = operator.index(token)
-        except TypeError:
-            raise ArgumentError(f"a token id must be an int, got {type(token).__name__}") from None
-        if not 0 <= index < len(self._bytes):
-            raise ArgumentError(
-                f"token id {index} is out of range: this vocabulary has ids 0 to "
-                f"{len(self._bytes) - 1}"
-            )
-        return index
-
-    @cached_property
-    def _special_ids(self) -> frozenset[int]:
-        """The tokens after which text opens anew (see `encode_pieces`)."""
-        kinds = [CONTROL] if self._are_words_apart else [CONTROL, UNKNOWN, USER_DEFINED]
-        return frozenset(np.flatnonzero(np.isin(self._vocabulary.types, kinds)).tolist())
-
     @property
     def opens_with_space(self) -> bool:
         """Whether a word's bytes begin with a space, which the first of a text is shown without.
 
         So it is where tokens are words (WordLevel, WordPiece).
         """
-        return self._are_words_apart and self._strips_space
-
-    @property
-    def _are_words_apart(self) -> bool:
-        """Whether tokens are words, known or not, with the spaces between them left out."""
-        return self._vocabulary.model in ("bert", *WORD_MODELS)
-
-    def _spell(self, index: int) -> bytes:
-        vocabulary = self._vocabulary
-        if index in vocabulary.raw:
-            return vocabulary.raw[index].replace(SPACE.encode(), b" ")
-        token = vocabulary.tokens[index]
-        kind = self._types[index]
-        if self._word_steps is not None and kind != CONTROL:
-            is_bert = vocabulary.model == "bert" and kind != UNKNOWN
-            return spell(self._word_steps, spelled_in_json(token) if is_bert else token)
-        if kind == UNKNOWN and self._are_words_apart:
-            return b" " + token.encode()
-        if kind in (UNKNOWN, CONTROL, USER_DEFINED):
-            return token.encode()
-        if vocabulary.model == "gpt2":
-            letters = [_LETTER_BYTES.get(letter) for letter in token]
-            return token.encode() if None in letters else bytes(cast("list[int]", letters))
-        if kind == BYTE and vocabulary.model != "bert":
-            return bytes([cast(int, byte_of(token))])
-        return token.replace(SPACE, " ").encode()
+        return self._spelling.opens_with_space
 
     def _split(self, text: str, parse_special: bool) -> list[str | int]:
         if not text:
@@ -604,88 +524,5 @@ class EncodedPair:
     """
 
 
-class TokenStream:
-    """Turns ids into text as they arrive; never gives out half a character.
-
-    >>> stream = tokenizer.stream()                      # doctest: +SKIP
-    >>> for token in tokens: print(stream.push(token), end="")  # doctest: +SKIP
-    >>> print(stream.finish())                           # doctest: +SKIP
-    """
-
-    def __init__(
-        self, tokenizer: Tokenizer, *, skipped: Set[int], prompt: Sequence[SupportsIndex]
-    ) -> None:
-        """Use `Tokenizer.stream`."""
-        self._tokenizer = tokenizer
-        self._bytes = tokenizer._bytes
-        self._special = tokenizer._special_ids
-        self._skipped = skipped
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._opens = True
-        self.is_within_character = False
-        """Whether the latest token ended inside a character, whose text is still to come."""
-        for token in deque(_items("prompt", prompt, "a sequence of token ids (int)"), maxlen=1):
-            index = tokenizer._checked_id(token)
-            self._opens = tokenizer._opens_anew and index in self._special
-
-    def push(self, token: SupportsIndex) -> str:
-        """Return the text that is complete now that `token` has arrived, often ''."""
-        text: str = self._decoder.decode(self.push_bytes(token))
-        self.is_within_character = bool(self._decoder.getstate()[0])
-        return text
-
-    def push_bytes(self, token: SupportsIndex) -> bytes:
-        """Return the bytes that `token` adds to the text."""
-        spelled = None
-        if type(token) is int and 0 <= token < len(self._bytes):
-            index, spelled = token, self._bytes[token]
-        if spelled is None:
-            index = self._tokenizer._checked_id(token)
-            spelled = self._tokenizer.token_bytes(index)
-        is_skipped = index in self._skipped
-        if index in self._special:
-            # Words on both sides of a token that is not shown stay apart.
-            if not (is_skipped and self._tokenizer._are_words_apart):
-                self._opens = self._tokenizer._opens_anew
-            return b"" if is_skipped else spelled
-        if is_skipped:
-            return b""
-        if self._opens and self._tokenizer._strips_space:
-            spelled = spelled.removeprefix(b" ")
-        self._opens = False
-        return spelled
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse to be copied or pickled."""
-        raise MisuseError(
-            "a TokenStream cannot be copied or pickled; start another with Tokenizer.stream()"
-        )
-
-    def finish(self) -> str:
-        """Return what is left: U+FFFD for an unfinished character, else ''."""
-        return self._decoder.decode(b"", final=True)
-
-
 def _ids(ids: Iterable[SupportsIndex]) -> Iterable[SupportsIndex]:
-    return _items("ids", ids, "a sequence of token ids (int)")
-
-
-def _items(name: str, given: Iterable[Item], wanted: str) -> Iterable[Item]:
-    """Return what has an order and is no text; ArgumentError for anything else."""
-    if not isinstance(given, (str, bytes, bytearray, memoryview, Set, Mapping)):
-        with suppress(TypeError):
-            return iter(given)
-    raise ArgumentError(f"{name} must be {wanted}, got {type(given).__name__}")
-
-
-def _checked_text(text: str) -> str:
-    if not isinstance(text, str):
-        raise ArgumentError(f"text must be a str, got {type(text).__name__}")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ArgumentError(
-            f"text has a lone surrogate ({text[error.start]!r}) at character {error.start}: "
-            "it is not valid Unicode"
-        ) from None
-    return text
+    return ordered("ids", ids, "a sequence of token ids (int)")

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from akunu.errors import ArgumentError
 from akunu.tools.calls import calls_of
-from akunu.tools.notation import Field, Literal, Notation, elements
+from akunu.tools.notation import Literal, Notation, NotationField, elements
 from akunu.tools.recognise import read_reply
-
-if TYPE_CHECKING:
-    from akunu.templates.chat_template import ChatTemplate
+from akunu.tools.template import ToolTemplate
 
 
 def with_written_calls(
-    template: ChatTemplate, messages: Sequence[Mapping[str, Any]]
+    template: ToolTemplate, messages: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return messages whose calls are at the end of their content, as the model writes them.
 
@@ -38,7 +36,7 @@ def with_written_calls(
     return found
 
 
-def _written(template: ChatTemplate, calls: Sequence[Mapping[str, Any]], where: str) -> str:
+def _written(template: ToolTemplate, calls: Sequence[Mapping[str, Any]], where: str) -> str:
     notation = template.tool_notation
     if notation is None:
         raise ArgumentError(
@@ -80,7 +78,7 @@ def _filled(way: Notation, pattern: str, name: str, arguments: Mapping[str, Any]
     for part in elements(pattern):
         if isinstance(part, Literal):
             text += part.text
-        elif isinstance(part, Field):
+        elif isinstance(part, NotationField):
             if part.name == "name":
                 text += name
             elif part.name == "arguments":

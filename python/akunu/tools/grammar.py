@@ -15,7 +15,7 @@ from akunu.grammar import FreeText, Grammar, from_schema
 from akunu.grammar.errors import SchemaError
 from akunu.thinking.markers import ThinkingMarkers
 from akunu.tokenizers.token_matcher import TokenMatcher
-from akunu.tools.notation import Element, Field, Literal, Notation, Optional, elements
+from akunu.tools.notation import Element, Literal, Notation, NotationField, Optional, elements
 from akunu.tools.text_reader import MARKING
 from akunu.tools.values import first_word, json_types
 
@@ -174,7 +174,7 @@ class _Rules:
             if isinstance(part, Optional)
             else self.literal(part.text)
             for part in parts
-            if not isinstance(part, Field)
+            if not isinstance(part, NotationField)
         ]
         return " ".join(found)
 
@@ -186,7 +186,7 @@ class _Rules:
         schema = self._tools[name]
         found = []
         for place, part in enumerate(parts):
-            if not isinstance(part, Field):
+            if not isinstance(part, NotationField):
                 found.append(self._elements([part]))
             else:
                 following = next((p for p in parts[place + 1 :] if isinstance(p, Literal)), None)
@@ -263,7 +263,7 @@ class _Rules:
             written = []
             is_closed = False  # by the text before it
             for place, part in enumerate(parts):
-                if not isinstance(part, Field):
+                if not isinstance(part, NotationField):
                     written.append("" if is_closed else self._elements([part]))
                     is_closed = False
                 elif part.name == "key":

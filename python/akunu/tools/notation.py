@@ -15,9 +15,8 @@ whitespace, or none. The fields are
 - `{any}`: anything up to what follows;
 - `{?text}`: the text, or nothing.
 
->>> elements("<call>{name} ({arguments})")
-(Literal(text='<call>'), Field(name='name'), Literal(text=' ('), Field(name='arguments'), \
-Literal(text=')'))
+>>> elements("<call>{name}")
+(Literal(text='<call>'), NotationField(name='name'))
 """
 
 from __future__ import annotations
@@ -49,13 +48,13 @@ class Optional:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class NotationField:
     """A part that differs from call to call."""
 
     name: str
 
 
-Element = Literal | Optional | Field
+Element = Literal | Optional | NotationField
 
 
 @cache
@@ -66,7 +65,7 @@ def elements(pattern: str) -> tuple[Element, ...]:
     for match in _FIELD.finditer(pattern):
         if match.start() > done:
             found.append(Literal(pattern[done : match.start()]))
-        found.append(Field(match[1]) if match[1] else Optional(match[2]))
+        found.append(NotationField(match[1]) if match[1] else Optional(match[2]))
         done = match.end()
     if done < len(pattern):
         found.append(Literal(pattern[done:]))

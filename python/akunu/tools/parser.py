@@ -17,7 +17,7 @@ from akunu.text.deltas import (
     ToolCallStart,
 )
 from akunu.tools.json_reader import read_value
-from akunu.tools.notation import Element, Field, Literal, Notation, Optional, elements
+from akunu.tools.notation import Element, Literal, Notation, NotationField, Optional, elements
 from akunu.tools.text_reader import MARKING, TextReader, Waiting, read_literal
 from akunu.tools.values import ParameterReader, first_word, read_python, read_words
 
@@ -204,7 +204,7 @@ class _Call:
         parts = elements(self._way.call)
         for place, part in enumerate(parts):
             follows = parts[place + 1] if place + 1 < len(parts) else None
-            if isinstance(part, Field):
+            if isinstance(part, NotationField):
                 if not (yield from self._field(part.name, parts[place + 1 :])):
                     return False
             elif isinstance(part, Optional):

@@ -7,11 +7,9 @@ back, which is proof. A template that shows no calls is believed by its text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from akunu.errors import ArgumentError
-from akunu.templates.chat_template import ChatTemplate
 from akunu.text.deltas import Delta, joined
 from akunu.text.reply_splitter import ReplySplitter
 from akunu.thinking.markers import markers_of
@@ -19,6 +17,7 @@ from akunu.tools.calls import ToolCall, calls_of
 from akunu.tools.families import FAMILIES
 from akunu.tools.notation import Family
 from akunu.tools.parser import NotationParser
+from akunu.tools.template import Recognised, ToolTemplate
 
 _SCHEMA: Final = {
     "type": "object",
@@ -41,16 +40,7 @@ _QUESTION: Final = {"role": "user", "content": "How is the weather?"}
 _LONGEST_BEGINNING: Final = 24  # of a marker that both a call and the prompt begin with
 
 
-@dataclass(frozen=True, slots=True)
-class Recognised:
-    """How the models of a template write calls."""
-
-    family: Family
-    is_checked: bool
-    """Whether a call that the template rendered was read back."""
-
-
-def recognise(template: ChatTemplate) -> Recognised | None:
+def recognise(template: ToolTemplate) -> Recognised | None:
     """Return the notation of a template's model, None where it has none that is known."""
     source = template.source
     named = [each for each in FAMILIES if all(sign in source for sign in each.signs)]
@@ -63,7 +53,7 @@ def recognise(template: ChatTemplate) -> Recognised | None:
     return None
 
 
-def shows_tools(template: ChatTemplate) -> bool:
+def shows_tools(template: ToolTemplate) -> bool:
     """Whether a template tells the model which tools there are."""
     if "tool" not in template.source and "functions" not in template.source:
         return False
@@ -75,7 +65,7 @@ def shows_tools(template: ChatTemplate) -> bool:
 
 
 def rendered_reply(
-    template: ChatTemplate, message: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]
+    template: ToolTemplate, message: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]
 ) -> tuple[str, int] | None:
     """Return what a template writes for a reply, and where the reply may begin at the latest.
 
@@ -95,7 +85,7 @@ def rendered_reply(
 
 def read_reply(
     family: Family,
-    template: ChatTemplate,
+    template: ToolTemplate,
     text: str,
     tools: Mapping[str, Mapping[str, Any]],
     *,
@@ -107,7 +97,7 @@ def read_reply(
     return joined(splitter.push(text) + splitter.finish())
 
 
-def _shown_call(template: ChatTemplate) -> tuple[str, int] | None:
+def _shown_call(template: ToolTemplate) -> tuple[str, int] | None:
     if "tool" not in template.source or template.habits.leaves_calls_out:
         return None
     for content in (None, ""):
@@ -118,7 +108,7 @@ def _shown_call(template: ChatTemplate) -> tuple[str, int] | None:
     return None
 
 
-def _reads_back(family: Family, template: ChatTemplate, text: str, latest: int) -> bool:
+def _reads_back(family: Family, template: ToolTemplate, text: str, latest: int) -> bool:
     """Whether the call is in the reply, wherever that begins."""
     for begin in range(latest, -1, -1):
         calls = calls_of(read_reply(family, template, text[begin:], {_CALL.name: _SCHEMA}))

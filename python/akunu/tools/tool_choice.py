@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from akunu.errors import ArgumentError, UnsupportedModelError
 from akunu.templates.messages import checked
@@ -12,10 +12,8 @@ from akunu.tools.definitions import checked_tools
 from akunu.tools.families import HERMES
 from akunu.tools.notation import Family
 from akunu.tools.parser import NotationParser
+from akunu.tools.template import ToolTemplate
 from akunu.tools.tools_in_messages import told_messages
-
-if TYPE_CHECKING:
-    from akunu.templates.chat_template import ChatTemplate
 
 CHOICES: Final = ("auto", "none", "required")
 
@@ -50,7 +48,7 @@ NO_TOOLS: Final = ToolUse(messages=(), definitions=None)
 
 
 def tool_use(
-    template: ChatTemplate,
+    template: ToolTemplate,
     messages: Sequence[Mapping[str, Any]],
     tools: object,
     choice: object,

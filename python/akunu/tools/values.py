@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from akunu.tools.json_reader import MAX_DEPTH
-from akunu.tools.notation import Field, Literal, elements
+from akunu.tools.notation import Literal, NotationField, elements
 from akunu.tools.text_reader import Markers, TextReader, Waiting, read_literal
 
 _LONGEST_KEY: Final = 200
@@ -147,19 +147,19 @@ class ParameterReader:
                 # The whitespace at its ends belongs to the value, or stands between parameters.
                 if not (yield from read_literal(reader, part.text.strip())):
                     return False
-            elif isinstance(part, Field) and part.name == "key" and not key:
+            elif isinstance(part, NotationField) and part.name == "key" and not key:
                 key = (yield from self._up_to(reader, first_word(follows))) or ""
                 if not key or key in keys:
                     return False
-            elif isinstance(part, Field) and part.name == "key":
+            elif isinstance(part, NotationField) and part.name == "key":
                 if not (yield from self._here(reader, key)):
                     return False
                 reader.at += len(key)
-            elif isinstance(part, Field) and part.name == "type":
+            elif isinstance(part, NotationField) and part.name == "type":
                 kind = yield from self._up_to(reader, first_word(follows))
                 if kind is None:
                     return False
-            elif isinstance(part, Field):
+            elif isinstance(part, NotationField):
                 emit((", " if keys else "") + as_json(key) + ": ")
                 keys.add(key)
                 before = self._parts[place - 1]
@@ -174,7 +174,7 @@ class ParameterReader:
     def _closing_key(self, place: int, key: str) -> str:
         """Return the key that the closing tag repeats, if it does, with what follows it."""
         rest = self._parts[place + 2 : place + 4]
-        if len(rest) == 2 and rest[0] == Field("key") and isinstance(rest[1], Literal):
+        if len(rest) == 2 and rest[0] == NotationField("key") and isinstance(rest[1], Literal):
             return key + first_word(rest[1].text)
         return ""
 

@@ -16,9 +16,9 @@ from akunu.cli.loading import load_model, model_path, refuse_encoder
 from akunu.cli.measuring import bench_plan
 from akunu.cli.measuring.bench_output import (
     FORMS,
+    BenchRow,
     Kernels,
     Output,
-    Row,
     Subject,
     output_of,
     write_curve,
@@ -163,7 +163,7 @@ class BenchCommand:
                 with Progress(lambda: state):
                     result = bench.measure(test, self.repetitions, tell)
                 if limits is None:
-                    output.add(Row(subject, result))
+                    output.add(BenchRow(subject, result))
                     continue
                 share = share_of(work.work(test), limits, result.avg_ns / 1e9)
                 tell(f"{test.name}: kernel by kernel")
@@ -174,7 +174,7 @@ class BenchCommand:
                             commands = profile_step(path, options, step, self.repetitions)
                             kernels.append(Kernels(step, by_kind(commands, step, work, limits)))
                 finally:  # an interrupt here takes nothing from the test
-                    output.add(Row(subject, result, share, limits, kernels))
+                    output.add(BenchRow(subject, result, share, limits, kernels))
 
     def _subject(
         self, file: ModelFiles, model: Model, threads: int | None, device: dict[str, Any]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from akunu.cli.conversation.chat_commands import ChatCommands, complete
 from akunu.cli.conversation.chat_session import ChatSession, going_on_after, moved_to, say
 from akunu.cli.conversation.kept_conversation import KeptConversation
 from akunu.cli.conversation.saved_conversation import (
@@ -23,15 +24,17 @@ from akunu.cli.loading import load_model, title_of
 from akunu.cli.reply.output import ReplyOptions
 from akunu.cli.reply.write import Interrupted, why_cut, write_reply
 from akunu.cli.terminal import console
-from akunu.cli.terminal.line_editor import has_screen
+from akunu.cli.terminal.editors import has_screen
+from akunu.cli.terminal.quiet_terminal import QuietTerminal
 from akunu.cli.text_form import Form, say_mistakes, say_weakened
 from akunu.cli.text_input import as_unicode, has_unread_input, standard_input, with_standard_input
 from akunu.cli.wording import shortened
-from akunu.embedding.embed import no_chat
 from akunu.errors import ArgumentError
 from akunu.grammar.structure import Structure
 from akunu.hub.names import UnknownNameError
+from akunu.images.reader import read_image
 from akunu.model import Model
+from akunu.model_facts import no_chat
 from akunu.options.text_options import LoadOptions
 from akunu.text.conversation import Conversation
 
@@ -82,8 +85,6 @@ class ChatCommand:
         with ExitStack() as stack:
             typed: Callable[[], bytes] = bytes
             if talks and has_screen():
-                from akunu.cli.terminal.quiet_terminal import QuietTerminal
-
                 quiet = QuietTerminal()
                 stack.callback(quiet.end)  # first, so that no Ctrl-C comes between
                 quiet.begin()
@@ -104,13 +105,14 @@ class ChatCommand:
                     given=self.given,
                     keeps=self.keeps,
                     kept=kept,
+                    complete=complete,
                     typed=typed,
                     reply=self.reply,
                     form=self.form,
                     images=self._images(model),
                 )
                 stack.callback(session.close)
-                return session.hold()
+                return session.hold(ChatCommands(session).run)
             whole = _whole_question(question)
             if conversation.turns:
                 say(going_on_after(conversation.turns))
@@ -198,8 +200,6 @@ class ChatCommand:
     def _images(self, model: Model) -> list[bytes]:
         if not self.images:
             return []
-        from akunu.images.reader import read_image
-
         if not model.reads_images:
             raise ArgumentError(
                 f"--image: {title_of(model)} reads no images; docs/images.md says which models do"

@@ -10,11 +10,11 @@ from akunu import _core
 from akunu.cli.loading import model_path
 from akunu.cli.terminal import console
 from akunu.cli.written_file import available_threads, report_made, write_made
-from akunu.convert.atomic_file import check_target
+from akunu.common.atomic_file import check_target
 from akunu.convert.directory_source import DirectorySource
+from akunu.convert.model_source import files_read
 from akunu.convert.quantizing import Quantization, Wishes
 from akunu.convert.recipes import RECIPES, is_quantised, recipe_named
-from akunu.convert.sources import files_read
 from akunu.errors import ArgumentError
 
 

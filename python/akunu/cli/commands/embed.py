@@ -15,7 +15,7 @@ from akunu.cli.loading import load_model
 from akunu.cli.terminal import console
 from akunu.cli.terminal.progress import counted
 from akunu.cli.text_input import as_unicode, text_of
-from akunu.convert.atomic_file import check_target, written_whole
+from akunu.common.atomic_file import check_target, written_whole
 from akunu.errors import ContextOverflowError
 from akunu.options.text_options import LoadOptions
 

@@ -11,7 +11,7 @@ from akunu.cli.terminal import console
 from akunu.cli.terminal.progress import Progress
 from akunu.cli.terminal.tables import write_facts
 from akunu.cli.text_input import text_of
-from akunu.convert.atomic_file import check_target
+from akunu.common.atomic_file import check_target
 from akunu.convert.importance import ImportanceMatrix, unseen_note
 from akunu.errors import ArgumentError
 from akunu.options.text_options import LoadOptions

@@ -23,10 +23,10 @@ from akunu.cli.terminal.progress import Progress
 from akunu.cli.terminal.tables import bytes_text, write_facts, write_rows
 from akunu.common.metadata import printable
 from akunu.errors import AkunuError
+from akunu.loading import load_either
 from akunu.model import Model
 from akunu.model_facts import ModelConfig
 from akunu.options.text_options import LoadOptions
-from akunu.speech.loading import load_either
 from akunu.speech.model import SpeechModel
 from akunu.storage.model_files import (
     ModelDirectory,

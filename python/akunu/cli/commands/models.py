@@ -14,7 +14,7 @@ from akunu.errors import ArgumentError
 from akunu.hub import local_models
 from akunu.hub.find import fetchable
 from akunu.hub.local_models import LocalModel
-from akunu.loading import PACKAGED_MODELS
+from akunu.hub.packaged_models import PACKAGED_MODELS
 
 
 def list_models(*, as_json: bool) -> int:

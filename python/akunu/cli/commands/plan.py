@@ -25,10 +25,9 @@ from akunu.hub import address as addresses
 from akunu.hub import find, repository
 from akunu.hub.load_check import named, outline_of
 from akunu.hub.names import Address, RepoName
-from akunu.loading import find_model
+from akunu.loading import find_model, load_either
 from akunu.model import Model
 from akunu.options.text_options import AUTO, LoadOptions
-from akunu.speech.loading import load_either
 from akunu.speech.model import SpeechModel
 from akunu.storage.disk_cache import bytes_per_token, kept_of, tokens_in
 from akunu.storage.model_files import ModelFiles, open_model_files

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from akunu.cli.download_progress import DownloadWatch
 from akunu.cli.terminal import console
-from akunu.hub.find import fetch, fetchable
+from akunu.hub.find import fetchable
+from akunu.loading import fetch
 from akunu.options.text_options import LoadOptions
 
 

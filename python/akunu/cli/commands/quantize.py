@@ -11,13 +11,14 @@ from akunu.cli.loading import model_path
 from akunu.cli.terminal import console
 from akunu.cli.terminal.progress import Progress
 from akunu.cli.written_file import available_threads, report_made, some, write_made
-from akunu.convert.atomic_file import check_target
+from akunu.common.atomic_file import check_target
 from akunu.convert.gguf_writer import Value
 from akunu.convert.importance import ImportanceMatrix, missing_from, unseen_note
+from akunu.convert.model_source import files_read, open_source
 from akunu.convert.quantizing import Quantization, Wishes
 from akunu.convert.recipes import RECIPES, format_named, recipe_named
 from akunu.convert.sizing import wishes_for_size
-from akunu.convert.sources import Source, files_read, open_source
+from akunu.convert.sources import ModelSource
 from akunu.errors import ArgumentError
 
 
@@ -68,7 +69,7 @@ class QuantizeCommand:
         return 0
 
     def _mixed(
-        self, file: Source, wishes: Wishes, matrix: ImportanceMatrix | None, threads: int
+        self, file: ModelSource, wishes: Wishes, matrix: ImportanceMatrix | None, threads: int
     ) -> Wishes:
         at = (0, 1)
 

@@ -32,7 +32,7 @@ def _installed() -> Any:
     # Ray would leave out lines that are like others, and those of the access log are.
     os.environ.setdefault("RAY_DEDUP_LOGS", "0")
     try:
-        from akunu.ray import run
+        from akunu.ray import run  # an extra, which may not be installed
     except ImportError as error:
         raise AkunuError(
             f"this needs packages that are not installed ({error.name}): "

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from akunu.cli.loading import load_model, model_path
+from akunu.cli.speech_model import load_speech_model
 from akunu.cli.terminal import console
 from akunu.errors import AkunuError
 from akunu.loading import refuse_unknown
 from akunu.options.text_options import LoadOptions
 from akunu.server.configuration import from_environment, from_file
-from akunu.server.models import Loaded, ServedModels, named_sources
+from akunu.server.models import ServedModels, named_sources
 from akunu.server.running import noted, servers_folder
+from akunu.server.served_model import Loaded
 from akunu.server.settings import ServerSettings
 from akunu.speech.model_kind import is_speech_model
 
@@ -44,7 +46,7 @@ def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str,
             refuse_unknown(each.source)
         run.keep_address_space()
         served.adopt(first.name, _loaded(first.source, settings.load_options))
-        from akunu.server.app import create_app
+        from akunu.server.app import create_app  # after the first model, which takes longest
 
         run.check_address_space()
         run.prepare_log()
@@ -59,8 +61,6 @@ def _loaded(source: str, options: LoadOptions) -> Loaded:
     """Return a model of texts, or of speech."""
     path = model_path(source, options)
     if is_speech_model(path):
-        from akunu.cli.speech_model import load_speech_model
-
         return load_speech_model(source, options)
     return load_model(source, options)
 
@@ -68,7 +68,7 @@ def _loaded(source: str, options: LoadOptions) -> Loaded:
 def _installed() -> Any:
     """Return the module that serves; AkunuError where what it needs is not installed."""
     try:
-        from akunu.server import run
+        from akunu.server import run  # an extra, which may not be installed
     except ImportError as error:
         raise AkunuError(
             f"the server needs packages that are not installed ({error.name}): "

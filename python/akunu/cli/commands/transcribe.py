@@ -17,13 +17,15 @@ from akunu.cli.speech_model import load_speech_model
 from akunu.cli.terminal import console
 from akunu.cli.terminal.progress import Progress
 from akunu.cli.wording import reason
-from akunu.convert.atomic_file import check_target, written_whole
+from akunu.common.atomic_file import check_target, written_whole
 from akunu.errors import AkunuError, ArgumentError
 from akunu.options.text_options import LoadOptions
 from akunu.speech.audio import AudioSource, load_audio
+from akunu.speech.channels import transcribe_apart
 from akunu.speech.model import SpeechModel
 from akunu.speech.segment_stream import SegmentStream
-from akunu.speech.transcription import Segment, Transcription
+from akunu.speech.segments import Segment
+from akunu.speech.transcription import Transcription
 from akunu.speech.writers import FORMATS, subtitle_layout, timestamp
 
 STDIN: Final = "-"
@@ -220,8 +222,6 @@ class TranscribeCommand:
     ) -> Transcription:
         """Return what is said, once all of it is known."""
         if self.apart:
-            from akunu.speech.channels import transcribe_apart
-
             channels = load_audio(audio, channels="apart")
             return transcribe_apart(model, channels, progress=on_progress, **self.arguments)
         said: Transcription = model.transcribe(audio, progress=on_progress, **self.arguments)

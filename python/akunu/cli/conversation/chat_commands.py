@@ -7,9 +7,10 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from akunu.cli.conversation import settings
+from akunu.cli.conversation.chat_session import ChatSession
 from akunu.cli.conversation.saved_conversation import read_conversation, save_conversation
 from akunu.cli.loading import title_of
 from akunu.cli.reply.output import SWITCHES, switch, switched
@@ -18,9 +19,7 @@ from akunu.cli.terminal.clipboard import ClipboardError, copy_text
 from akunu.cli.text_form import FORMS, form_of
 from akunu.cli.wording import counted, reason, shortened
 from akunu.errors import AkunuError, ArgumentError
-
-if TYPE_CHECKING:
-    from akunu.cli.conversation.chat_session import ChatSession
+from akunu.images.reader import read_image
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,8 +336,6 @@ class ChatCommands:
             _say(f"{title_of(session.model)} reads no images")
             return
         elif name:
-            from akunu.images.reader import read_image
-
             session.images = [*session.images, read_image(_file(name))]
         n = len(session.images)
         _say(f"the next question has {counted(n, 'image') if n else 'no image'}")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import akunu
-from akunu.cli.conversation.chat_commands import ChatCommands, complete
 from akunu.cli.conversation.history import History, history_path
 from akunu.cli.conversation.kept_conversation import KeptConversation
 from akunu.cli.conversation.settings import thinking_refused
@@ -19,13 +18,14 @@ from akunu.cli.loading import load_model, title_of
 from akunu.cli.reply.output import ReplyOptions
 from akunu.cli.reply.write import Interrupted, why_cut, write_reply
 from akunu.cli.terminal import console
+from akunu.cli.terminal.editors import open_editor
 from akunu.cli.terminal.interrupts import EXIT_INTERRUPTED
-from akunu.cli.terminal.line_editor import open_editor
+from akunu.cli.terminal.line_editor import Complete
 from akunu.cli.text_form import Form, say_mistakes
 from akunu.cli.wording import counted, reason, shortened
-from akunu.embedding.embed import no_chat
 from akunu.errors import AkunuError, ArgumentError, ContextOverflowError
 from akunu.model import Model
+from akunu.model_facts import no_chat
 from akunu.options.text_options import LoadOptions, SamplingOptions
 from akunu.text.conversation import Conversation, Turn
 
@@ -43,6 +43,7 @@ class ChatSession:
         given: Mapping[str, Any],
         keeps: bool,
         kept: KeptConversation | None,
+        complete: Complete,
         typed: Callable[[], bytes] = bytes,
         reply: ReplyOptions = ReplyOptions(),  # noqa: B008 - it is frozen
         form: Form | None = None,
@@ -52,9 +53,9 @@ class ChatSession:
 
         `model_name` is what the person calls the model, `load` how others are loaded; `given` are
         the sampling options that were given. `keeps`: whether entries are kept for the next chat;
-        `kept`: where the conversation is, None for nowhere. `typed`: see PromptEditor. `reply`
-        says how replies are shown, `form` what they may be. `images`: what the first question is
-        about.
+        `kept`: where the conversation is, None for nowhere. `complete`, `typed`: see PromptEditor.
+        `reply` says how replies are shown, `form` what they may be. `images`: what the first
+        question is about.
         """
         self.model = model
         self.model_name = model_name
@@ -74,7 +75,6 @@ class ChatSession:
         self._kept = kept
         self._history = History(history_path(), is_kept=keeps)
         self.editor = open_editor(self._history, complete, typed)
-        self._commands = ChatCommands(self)
 
     def close(self) -> None:
         """Close the model."""
@@ -85,8 +85,11 @@ class ChatSession:
         """How tokens are chosen now."""
         return chat_sampling(self.model, self.given)
 
-    def hold(self) -> int:
-        """Read questions and answer them until the person leaves; return the exit code."""
+    def hold(self, run: Callable[[str, str], bool]) -> int:
+        """Read questions and answer them until the person leaves; return the exit code.
+
+        `run` carries out a command, by name and argument, and returns whether the person leaves.
+        """
         name = f"{title_of(self.model)}, context {self.model.context} tokens"
         console.say(f"akunu {akunu.__version__}: {name}; /help lists commands, /exit leaves")
         turns = self.conversation.turns
@@ -106,7 +109,7 @@ class ChatSession:
                 return 0
             try:
                 if entry.command:
-                    if self._commands.run(entry.command, entry.argument):
+                    if run(entry.command, entry.argument):
                         return 0
                 elif entry.text.strip() and self.ask(entry.text, self.images):
                     self.images = []

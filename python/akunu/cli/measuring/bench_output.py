@@ -61,7 +61,7 @@ class Kernels:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BenchRow:
     """One line of the output; with the limits come shares, of the test and of its kernels."""
 
     subject: Subject
@@ -100,7 +100,7 @@ class Output(Protocol):
     rows: int
     """How many there were so far."""
 
-    def add(self, row: Row) -> None:
+    def add(self, row: BenchRow) -> None:
         """Write a row."""
 
     def finish(self) -> None:
@@ -121,7 +121,7 @@ class _Json:
     def __init__(self) -> None:
         self.rows = 0
 
-    def add(self, row: Row) -> None:
+    def add(self, row: BenchRow) -> None:
         facts = row.facts()
         facts["samples_ns"] = list(row.result.samples_ns)
         facts["samples_ts"] = row.result.samples_ts
@@ -142,7 +142,7 @@ class _Csv:
         self.rows = 0
         self._writer: Any = None
 
-    def add(self, row: Row) -> None:
+    def add(self, row: BenchRow) -> None:
         facts = row.facts()
         if self._writer is None:
             self._writer = csv.DictWriter(
@@ -196,7 +196,7 @@ class _Markdown:
         self._footers: list[str] = []
         self._kernels: list[tuple[str, Kernels]] = []
 
-    def add(self, row: Row) -> None:
+    def add(self, row: BenchRow) -> None:
         if not self.rows:
             self._table.begin()
             self._footers.append(f"build: {row.subject.build_commit}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -109,12 +108,3 @@ class PlainOutput:
 
     def break_off(self) -> None:
         """The message goes elsewhere."""
-
-
-def open_output(options: ReplyOptions) -> ReplyOutput:
-    """Return what writes a reply to stdout."""
-    if not console.is_terminal(sys.stdout):
-        return PlainOutput(show_thinking=options.show_thinking)
-    from akunu.cli.reply.terminal_output import TerminalOutput
-
-    return TerminalOutput(options)

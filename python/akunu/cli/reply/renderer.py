@@ -34,7 +34,7 @@ _MOST_ROWS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ReplyLook:
     """How replies are shown."""
 
     markdown: bool = True
@@ -59,7 +59,7 @@ class ReplyRenderer:
 
     >>> from akunu.cli.terminal.last_rows import Painter
     >>> written = []
-    >>> renderer = ReplyRenderer(Painter(written.append, 20), Look(), lambda: (20, 24))
+    >>> renderer = ReplyRenderer(Painter(written.append, 20), ReplyLook(), lambda: (20, 24))
     >>> renderer.push("Some **bo")
     >>> renderer.push("ld** words.")
     >>> renderer.finish()
@@ -67,7 +67,9 @@ class ReplyRenderer:
     ['Some', ' \x1b[1mbold\x1b[0m', ' words.']
     """
 
-    def __init__(self, painter: Painter, look: Look, size: Callable[[], tuple[int, int]]) -> None:
+    def __init__(
+        self, painter: Painter, look: ReplyLook, size: Callable[[], tuple[int, int]]
+    ) -> None:
         """`size` returns how many columns and rows the terminal has at the moment."""
         self._painter = painter
         self._look = look

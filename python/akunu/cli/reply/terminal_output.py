@@ -9,8 +9,8 @@ from types import FrameType
 from typing import Any
 
 from akunu.cli.reply.markdown_lines import ASCII, Symbols
-from akunu.cli.reply.output import ReplyOptions
-from akunu.cli.reply.renderer import Look, ReplyRenderer
+from akunu.cli.reply.output import PlainOutput, ReplyOptions, ReplyOutput
+from akunu.cli.reply.renderer import ReplyLook, ReplyRenderer
 from akunu.cli.reply.thinking_view import FoldedThoughts, MarkedThoughts, ShownThoughts, Thoughts
 from akunu.cli.terminal import console
 from akunu.cli.terminal.last_rows import Painter
@@ -26,7 +26,7 @@ class TerminalOutput:
         shown = "".join((unicode.bullet, unicode.quote, unicode.rule, unicode.columns, "┼"))
         symbols = unicode if console.can_show(shown, sys.stdout) else ASCII
         # Without escape codes nothing on the screen can change, and bold looks like the rest.
-        look = Look(markdown=options.markdown and styles, styles=styles, symbols=symbols)
+        look = ReplyLook(markdown=options.markdown and styles, styles=styles, symbols=symbols)
         self._painter = Painter(console.put, console.terminal_size(sys.stdout)[0], styles=styles)
         self._answer = ReplyRenderer(self._painter, look, _size)
         self._was_stopped = False
@@ -100,3 +100,10 @@ def _showable(text: str) -> str:
     """Return a text with what the terminal's encoding lacks escaped."""
     encoding = sys.stdout.encoding or "ascii"
     return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def open_output(options: ReplyOptions) -> ReplyOutput:
+    """Return what writes a reply to stdout."""
+    if not console.is_terminal(sys.stdout):
+        return PlainOutput(show_thinking=options.show_thinking)
+    return TerminalOutput(options)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from akunu.cli.reply.output import CLOSE, OPEN
-from akunu.cli.reply.renderer import Look, ReplyRenderer
+from akunu.cli.reply.renderer import ReplyLook, ReplyRenderer
 from akunu.cli.terminal import console
 from akunu.cli.terminal.last_rows import Painter
 from akunu.cli.terminal.rows import Row, Span, chars_of, wrap
@@ -59,7 +59,7 @@ class ShownThoughts:
     def __init__(self, painter: Painter, size: Callable[[], tuple[int, int]]) -> None:
         """`size` returns how many columns and rows the terminal has."""
         self._painter = painter
-        self._renderer = ReplyRenderer(painter, Look(markdown=False, style=_FAINT), size)
+        self._renderer = ReplyRenderer(painter, ReplyLook(markdown=False, style=_FAINT), size)
         self._summary = _Summary()
 
     def push(self, text: str, tokens: int, seconds: float) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from akunu.cli.conversation.loop_guard import HINT, STOPPED, LoopGuard
-from akunu.cli.reply.output import ReplyOptions, open_output
+from akunu.cli.reply.output import ReplyOptions
 from akunu.cli.reply.summary import reply_summary
+from akunu.cli.reply.terminal_output import open_output
 from akunu.cli.terminal import console
 from akunu.cli.terminal.progress import Progress
 from akunu.cli.terminal.suspension import SuspensionWatch, without_times

@@ -10,7 +10,7 @@ import sys
 from typing import Final
 
 from akunu.cli.terminal import console
-from akunu.cli.terminal.line_editor import has_screen
+from akunu.cli.terminal.editors import has_screen
 from akunu.errors import AkunuError
 
 _SECONDS: Final = 5

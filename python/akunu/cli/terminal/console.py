@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TextIO
 
 from akunu.cli.terminal.interrupts import EXIT_INTERRUPTED
+from akunu.cli.terminal.rows import wrap_lines
 from akunu.errors import AkunuError, ArgumentError
 
 EXIT_ERROR = 1
@@ -128,8 +129,6 @@ def complain(text: str) -> None:
 
 def _write_line(text: str, style: str | None, indent: int = 0) -> None:
     if is_terminal(sys.stderr):
-        from akunu.cli.terminal.rows import wrap_lines
-
         width = terminal_size(sys.stderr)[0]
         text = wrap_lines(for_terminal(text), width, indent=" " * indent)
         text = text if style is None else styled(text, style, sys.stderr)

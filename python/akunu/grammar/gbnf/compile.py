@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from akunu.grammar import Grammar, from_lark
 from akunu.grammar.errors import GrammarError
 from akunu.grammar.expressions import ANY, Chars, Choice, Ranges, Repeat, Sequence
 from akunu.grammar.gbnf.automata import automaton
 from akunu.grammar.gbnf.lexemes import Lexeme, Shape, with_lexemes
 from akunu.grammar.gbnf.parsing import Expression, Rule, Token, parse_gbnf
+from akunu.grammar.grammar import Grammar, from_lark
 from akunu.grammar.limits import WIDE, engine_numbers, why_none_begins, why_too_wide
 from akunu.grammar.productive import productive_rules
 

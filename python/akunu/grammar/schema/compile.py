@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from akunu.grammar import Grammar, Weakened
 from akunu.grammar.errors import SchemaError, lone_surrogate
+from akunu.grammar.grammar import Grammar, Weakened
 from akunu.grammar.limits import WIDE, matcher_of, why_none_begins, why_too_wide
 from akunu.grammar.schema.brief import brief as made_brief
 from akunu.grammar.schema.endless import containing_itself, endless, without_endless

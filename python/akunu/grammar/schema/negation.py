@@ -7,11 +7,18 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from akunu.grammar.schema.excluded_texts import every_text_but, words_of
-from akunu.grammar.schema.reading import TYPES, Node, Place, Schema, read, referred
-from akunu.grammar.schema.writing import Inexpressible, Writer, all_of, any_of, most_items, without
+from akunu.grammar.schema.reading import TYPES, Node, Schema, SchemaPlace, read, referred
+from akunu.grammar.schema.writer_parts import (
+    Inexpressible,
+    SchemaWriter,
+    all_of,
+    any_of,
+    most_items,
+    without,
+)
 
 
-def negation(writer: Writer, place: Place) -> Schema:
+def negation(writer: SchemaWriter, place: SchemaPlace) -> Schema:
     """What does not fit that place's schema; Inexpressible where no grammar says so."""
     node = read(place)
     if isinstance(node, bool):
@@ -21,7 +28,7 @@ def negation(writer: Writer, place: Place) -> Schema:
     return any_of(*(schema for keyword in node for schema in _negated(writer, node, keyword)))
 
 
-def negation_within(writer: Writer, place: Place, types: list[str]) -> Schema:
+def negation_within(writer: SchemaWriter, place: SchemaPlace, types: list[str]) -> Schema:
     """The same for values of these types alone: a type that they all have needs no opposite."""
     node = read(place)
     while not isinstance(node, bool) and "$ref" in node and len(node) == 1:
@@ -33,7 +40,7 @@ def negation_within(writer: Writer, place: Place, types: list[str]) -> Schema:
     return any_of(*(schema for keyword in keywords for schema in _negated(writer, node, keyword)))
 
 
-def _negated(writer: Writer, node: Node, keyword: str) -> Iterator[Schema]:
+def _negated(writer: SchemaWriter, node: Node, keyword: str) -> Iterator[Schema]:
     """What one assertion refuses: schemas, each of which is enough."""
     value, place = node[keyword], node.place
     if keyword == "$ref":
@@ -117,7 +124,7 @@ _TURNED: dict[str, tuple[str, Any]] = {
 }
 
 
-def _other_types(place: Place, types: list[str]) -> Schema:
+def _other_types(place: SchemaPlace, types: list[str]) -> Schema:
     if "integer" in types:
         raise Inexpressible(place, "no grammar for numbers that are no integers", "type")
     rest = [name for name in TYPES if name not in types]
@@ -193,7 +200,7 @@ def _item_at(i: int, schema: Schema) -> Schema:
     return {"type": "array", "minItems": i + 1, "prefixItems": [True] * i + [schema]}
 
 
-def _items(writer: Writer, node: Node) -> Iterator[Schema]:
+def _items(writer: SchemaWriter, node: Node) -> Iterator[Schema]:
     first = len(node.get("prefixItems", ()))
     refused = negation(writer, node["items"])
     if refused is False:
@@ -231,7 +238,7 @@ def _additional(node: Node) -> Iterator[Schema]:
             }
 
 
-def _names(place: Place) -> Iterator[Schema]:
+def _names(place: SchemaPlace) -> Iterator[Schema]:
     """An object with a name that the inner schema refuses, where those names are few."""
     node = read(place)
     if node is True:
@@ -250,7 +257,7 @@ def _names(place: Place) -> Iterator[Schema]:
     raise Inexpressible(place, "no grammar asks for a property of any name")
 
 
-def _one_of(writer: Writer, node: Node) -> Iterator[Schema]:
+def _one_of(writer: SchemaWriter, node: Node) -> Iterator[Schema]:
     """None of the alternatives, or two of them."""
     options = node["oneOf"]
     if len(options) > 8:
@@ -260,7 +267,7 @@ def _one_of(writer: Writer, node: Node) -> Iterator[Schema]:
         yield all_of(writer.schema(left), writer.schema(right))
 
 
-def _if(writer: Writer, node: Node) -> Iterator[Schema]:
+def _if(writer: SchemaWriter, node: Node) -> Iterator[Schema]:
     if "then" in node:
         yield all_of(writer.schema(node["if"]), negation(writer, node["then"]))
     if "else" in node:

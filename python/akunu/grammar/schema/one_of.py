@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from akunu.grammar.schema.negation import negation_within
 from akunu.grammar.schema.reading import TYPES, Schema
-from akunu.grammar.schema.writing import Inexpressible, all_of
-
-if TYPE_CHECKING:
-    from akunu.grammar.schema.writing import OneOf, Writer
+from akunu.grammar.schema.writer_parts import Inexpressible, OneOf, SchemaWriter, all_of
 
 _PAIRS = 2000
 """Pairs of alternatives that are compared; each is compiled once."""
 
 
 def exclude_each_other(
-    writer: Writer, one_of: OneOf, excluded: Callable[[Schema, dict[str, Schema]], bool]
+    writer: SchemaWriter, one_of: OneOf, excluded: Callable[[Schema, dict[str, Schema]], bool]
 ) -> None:
     """Adds to each alternative that the others do not fit, where they could.
 
@@ -24,8 +21,6 @@ def exclude_each_other(
     they were written at first: a `oneOf` inside counts as `anyOf`, which fits more, so that what
     excludes each other then does so all the more.
     """
-    from akunu.grammar.schema.negation import negation_within
-
     written = list(one_of.written)
     n = len(written)
     if n * (n - 1) // 2 > _PAIRS:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from akunu.grammar.schema.patterns import checked_pattern
-from akunu.grammar.schema.reading import Node, Place, read
-
-if TYPE_CHECKING:
-    from akunu.grammar.schema.writing import Writer
+from akunu.grammar.schema.reading import Node, SchemaPlace, read
+from akunu.grammar.schema.writer_parts import Inexpressible
 
 
-def restrict_names(writer: Writer, node: Node, simple: dict[str, Any]) -> None:
+def restrict_names(node: Node, simple: dict[str, Any]) -> None:
     """Changes `simple`, the other assertions about the object, so that they restrict its names."""
-    from akunu.grammar.schema.writing import Inexpressible
-
-    place: Place = node["propertyNames"]
+    place: SchemaPlace = node["propertyNames"]
     names = read(place)
     if names is True:
         return
@@ -35,7 +31,7 @@ def restrict_names(writer: Writer, node: Node, simple: dict[str, Any]) -> None:
         only.append(f"^[\\s\\S]{{{least},{most}}}$")
     allowed = [names[k] for k in ("enum", "const") if k in names]
     if "not" in names:
-        _never(writer, names["not"], properties, patterns)
+        _never(names["not"], properties, patterns)
     if allowed or only:
         if len(only) + bool(allowed) > 1 or simple.get("patternProperties") or patterns:
             raise Inexpressible(place, "several patterns for the names of one object")
@@ -59,11 +55,7 @@ def restrict_names(writer: Writer, node: Node, simple: dict[str, Any]) -> None:
         simple["patternProperties"] = patterns
 
 
-def _never(
-    writer: Writer, place: Place, properties: dict[str, Any], patterns: dict[str, Any]
-) -> None:
-    from akunu.grammar.schema.writing import Inexpressible
-
+def _never(place: SchemaPlace, properties: dict[str, Any], patterns: dict[str, Any]) -> None:
     names = read(place)
     if isinstance(names, bool) or len(names) != 1:
         raise Inexpressible(place, "no grammar for names that are restricted so")
@@ -78,7 +70,7 @@ def _never(
         raise Inexpressible(place, "no grammar for names that are restricted so", keyword)
 
 
-def _valid(place: Place, name: str) -> bool:
+def _valid(place: SchemaPlace, name: str) -> bool:
     from jsonschema.validators import Draft202012Validator
 
     return bool(Draft202012Validator(place.schema).is_valid(name))

@@ -42,7 +42,7 @@ _MAPS = ("properties", "patternProperties", "dependentSchemas")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SchemaPlace:
     """A schema inside the whole one, and what its references are relative to."""
 
     schema: Schema
@@ -51,13 +51,13 @@ class Place:
     resolver: Resolver[Schema] = field(repr=False)
     draft: int
 
-    def inside(self, *keys: str | int) -> Place:
+    def inside(self, *keys: str | int) -> SchemaPlace:
         """The schema under these keys."""
         schema, pointer = self.schema, self.pointer
         for key in keys:
             schema = schema[key]
             pointer += "/" + str(key).replace("~", "~0").replace("/", "~1")
-        return Place(schema, pointer, self.resolver, self.draft)
+        return SchemaPlace(schema, pointer, self.resolver, self.draft)
 
     def refuse(self, reason: str, *keys: str | int) -> SchemaError:
         """The error that names this place, or a keyword of it."""
@@ -70,10 +70,10 @@ class Place:
 class Node(dict[str, Any]):
     """Assertions of one schema by keyword; `place` is where it stands."""
 
-    place: Place
+    place: SchemaPlace
 
 
-def root_place(schema: Schema) -> Place:
+def root_place(schema: Schema) -> SchemaPlace:
     """The whole schema: its dialect is that of `$schema`, draft 2020-12 where it names none."""
     from jsonschema_specifications import REGISTRY
     from referencing.exceptions import Unresolvable
@@ -96,10 +96,10 @@ def root_place(schema: Schema) -> Place:
         Unresolvable, ValueError, TypeError, AttributeError
     ):  # found again when it is read
         registry = registry.crawl()
-    return Place(schema, "", registry.resolver(uri), draft)
+    return SchemaPlace(schema, "", registry.resolver(uri), draft)
 
 
-def read(place: Place) -> Node | bool:
+def read(place: SchemaPlace) -> Node | bool:
     """What is asserted at that place; True or False where anything or nothing is."""
     schema = place.schema
     if isinstance(schema, bool):
@@ -121,7 +121,7 @@ def read(place: Place) -> Node | bool:
     return node
 
 
-def referred(place: Place, reference: Any) -> Place:
+def referred(place: SchemaPlace, reference: Any) -> SchemaPlace:
     """The schema that `$ref` of that place names."""
     from referencing.exceptions import Unresolvable
 
@@ -134,10 +134,10 @@ def referred(place: Place, reference: Any) -> Place:
             "" if reference.startswith("#") else "; references to other documents are not fetched"
         )
         raise place.refuse(f"{reference} is not in this schema{inside}", "$ref") from error
-    return Place(found.contents, place.pointer + "/$ref", found.resolver, place.draft)
+    return SchemaPlace(found.contents, place.pointer + "/$ref", found.resolver, place.draft)
 
 
-def _entered(place: Place) -> Place:
+def _entered(place: SchemaPlace) -> SchemaPlace:
     """Its own base for references where the schema has an `$id`."""
     name = "id" if place.draft == 4 else "$id"
     if place.pointer == "" or not isinstance(place.schema.get(name), str):
@@ -148,22 +148,24 @@ def _entered(place: Place) -> Place:
 
     specification = {4: DRAFT4, 6: DRAFT7, 7: DRAFT7}.get(place.draft, DRAFT202012)
     resource = specification.create_resource(place.schema)
-    return Place(place.schema, place.pointer, place.resolver.in_subresource(resource), place.draft)
+    return SchemaPlace(
+        place.schema, place.pointer, place.resolver.in_subresource(resource), place.draft
+    )
 
 
 _Read = Iterator[tuple[str, Any]]
 
 
-def _as_is(place: Place, keyword: str, value: Any) -> _Read:
+def _as_is(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     yield keyword, value
 
 
-def _nothing(place: Place, keyword: str, value: Any) -> _Read:
+def _nothing(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     return
     yield
 
 
-def _type(place: Place, keyword: str, value: Any) -> _Read:
+def _type(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     names = value if isinstance(value, list) else [value]
     for name in names:
         if name not in (*TYPES, "integer"):
@@ -173,7 +175,7 @@ def _type(place: Place, keyword: str, value: Any) -> _Read:
     yield keyword, list(dict.fromkeys(names))
 
 
-def _count(place: Place, keyword: str, value: Any) -> _Read:
+def _count(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
         raise place.refuse(f"a whole number is expected, not {_shown(value)}", keyword)
     if value < 0:
@@ -189,7 +191,7 @@ def fits_double(value: float) -> bool:
         return False
 
 
-def _number(place: Place, keyword: str, value: Any) -> _Read:
+def _number(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     if isinstance(value, bool) and keyword.startswith("exclusive"):  # as draft 4 had it
         limit = "minimum" if keyword == "exclusiveMinimum" else "maximum"
         if value and limit in place.schema:
@@ -204,29 +206,29 @@ def _number(place: Place, keyword: str, value: Any) -> _Read:
     yield keyword, value
 
 
-def _text(place: Place, keyword: str, value: Any) -> _Read:
+def _text(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     if not isinstance(value, str):
         raise place.refuse(f"a text is expected, not {_shown(value)}", keyword)
     yield keyword, value
 
 
-def _schemas(place: Place, keyword: str, value: Any) -> _Read:
+def _schemas(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     if not isinstance(value, list) or not value:
         raise place.refuse("a list of schemas is expected, of one at least", keyword)
     yield keyword, [place.inside(keyword, i) for i in range(len(value))]
 
 
-def _schema(place: Place, keyword: str, value: Any) -> _Read:
+def _schema(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     yield keyword, place.inside(keyword)
 
 
-def _schema_map(place: Place, keyword: str, value: Any) -> _Read:
+def _schema_map(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     if not isinstance(value, dict):
         raise place.refuse(f"an object of schemas is expected, not {_shown(value)}", keyword)
     yield keyword, {name: place.inside(keyword, name) for name in value}
 
 
-def _names(place: Place, keyword: str, value: Any) -> _Read:
+def _names(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     if isinstance(value, bool):  # draft 3, and seen in the wild where nothing reads it
         raise place.refuse("a list of names is expected", keyword)
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
@@ -234,17 +236,17 @@ def _names(place: Place, keyword: str, value: Any) -> _Read:
     yield keyword, list(dict.fromkeys(value))
 
 
-def _enum(place: Place, keyword: str, value: Any) -> _Read:
+def _enum(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     if not isinstance(value, list):
         raise place.refuse(f"a list of values is expected, not {_shown(value)}", keyword)
     yield keyword, value
 
 
-def _const(place: Place, keyword: str, value: Any) -> _Read:
+def _const(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     yield "const", [value]
 
 
-def _items(place: Place, keyword: str, value: Any) -> _Read:
+def _items(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     if isinstance(value, list):  # until 2019-09: one schema for each place
         if value:
             yield "prefixItems", [place.inside(keyword, i) for i in range(len(value))]
@@ -254,11 +256,11 @@ def _items(place: Place, keyword: str, value: Any) -> _Read:
         yield "items", place.inside(keyword)
 
 
-def _dependencies(place: Place, keyword: str, value: Any) -> _Read:
+def _dependencies(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     if not isinstance(value, dict):
         raise place.refuse(f"an object is expected, not {_shown(value)}", keyword)
     names: dict[str, list[str]] = {}
-    schemas: dict[str, Place] = {}
+    schemas: dict[str, SchemaPlace] = {}
     for name, needed in value.items():
         if isinstance(needed, list | str):
             names[name] = [needed] if isinstance(needed, str) else needed

@@ -9,6 +9,7 @@ from typing import Any, Final, is_typeddict
 
 from akunu.errors import ArgumentError
 from akunu.grammar.errors import SchemaError
+from akunu.grammar.schema.types import schema_of_type
 
 # Keywords whose values are no schemas, and those that have a schema for each name.
 _VALUES: Final = ("const", "enum", "default", "examples", "example")
@@ -67,8 +68,6 @@ def schema_of(source: Any) -> Any:
     if hasattr(source, "model_json_schema"):
         return json.loads(json.dumps(source.model_json_schema()))
     if isinstance(source, type) or hasattr(source, "__origin__") or hasattr(source, "__args__"):
-        from akunu.grammar.schema.types import schema_of_type
-
         return schema_of_type(source)
     if dataclasses.is_dataclass(source) or is_typeddict(source):
         raise ArgumentError("a dataclass is expected, not one of its objects")

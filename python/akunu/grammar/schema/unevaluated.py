@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from akunu.grammar.schema.patterns import checked_pattern
-from akunu.grammar.schema.reading import Node, Schema, read, referred
-
-if TYPE_CHECKING:
-    from akunu.grammar.schema.writing import Writer
+from akunu.grammar.schema.reading import Node, Schema, SchemaPlace, read, referred
+from akunu.grammar.schema.writer_parts import Inexpressible
 
 _CONDITIONAL = frozenset(
     ("anyOf", "oneOf", "if", "dependentSchemas", "$dynamicRef", "$recursiveRef", "not", "contains")
 )
 
 
-def write_unevaluated(writer: Writer, node: Node) -> Iterator[Schema]:
-    """The assertions of both keywords of a node; Inexpressible where it depends on the text."""
-    from akunu.grammar.schema.writing import Inexpressible
+def write_unevaluated(schema_of: Callable[[SchemaPlace], Schema], node: Node) -> Iterator[Schema]:
+    """The assertions of both keywords of a node; Inexpressible where it depends on the text.
 
+    `schema_of`: what writes a place.
+    """
     for keyword in ("unevaluatedProperties", "unevaluatedItems"):
         if keyword not in node or node[keyword].schema is True:
             continue
@@ -35,7 +33,7 @@ def write_unevaluated(writer: Writer, node: Node) -> Iterator[Schema]:
             ) from None
         if everything:
             continue
-        rest = writer.schema(node[keyword])
+        rest = schema_of(node[keyword])
         if objects:
             schema: dict[str, Schema] = {"properties": dict.fromkeys(names, True)}
             if patterns:

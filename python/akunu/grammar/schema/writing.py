@@ -9,44 +9,32 @@ left out and listed: a schema with an assertion less accepts more, never less.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import Any
 
-from akunu.grammar import Weakened
 from akunu.grammar.errors import SchemaError
+from akunu.grammar.grammar import Weakened
 from akunu.grammar.schema.exact_numbers import MOST_MULTIPLE, too_large_factor
 from akunu.grammar.schema.formats import KNOWN, PATTERNS, UNSAYABLE
+from akunu.grammar.schema.negation import negation
+from akunu.grammar.schema.one_of import exclude_each_other
 from akunu.grammar.schema.patterns import checked_pattern, patterns_of
 from akunu.grammar.schema.property_names import restrict_names
-from akunu.grammar.schema.reading import TYPES, Node, Place, Schema, read, referred
+from akunu.grammar.schema.reading import TYPES, Node, Schema, SchemaPlace, read, referred
+from akunu.grammar.schema.unevaluated import write_unevaluated
+from akunu.grammar.schema.writer_parts import (
+    Inexpressible,
+    OneOf,
+    all_of,
+    any_of,
+    most_items,
+    without,
+)
 
 _IN_PLACE = ("$ref", "allOf", "anyOf", "oneOf", "enum", "const")
 _OBJECT = ("properties", "patternProperties", "additionalProperties")
 _ALTERNATIVES = 64
 """Alternatives that one assertion may become; beyond, the grammar would be slow."""
-
-
-class Inexpressible(Exception):  # noqa: N818, no error of its own: weakened or made one
-    """There is no grammar for an assertion."""
-
-    def __init__(self, place: Place, reason: str, *keys: str) -> None:
-        """Say where and why."""
-        self.error = place.refuse(reason, *keys)
-        super().__init__(str(self.error))
-
-
-@dataclass(slots=True)
-class OneOf:
-    """A `oneOf` written as `anyOf`, whose alternatives may still have to exclude each other."""
-
-    place: Place
-    options: list[Place]
-    written: list[Schema]
-    """What stands in the result: changed in place."""
-    beside: Schema
-    holder: dict[str, Schema]
-    """What has them as its `anyOf`."""
 
 
 class Writer:
@@ -57,7 +45,7 @@ class Writer:
         self.weaken = weaken
         self.weakened: list[Weakened] = []
         self.definitions: dict[str, Schema] = {}
-        self.written: list[tuple[Place, Schema]] = []
+        self.written: list[tuple[SchemaPlace, Schema]] = []
         """Every place and what was written for it, for finding what llguidance refuses."""
         self.dropped: set[str] = set()
         """Pointers that llguidance refused and the caller allows to be left out."""
@@ -67,10 +55,8 @@ class Writer:
         self._names: dict[tuple[int, int, bool], str] = {}
         self._one_ofs: list[OneOf] = []
 
-    def write(self, place: Place) -> Schema:
+    def write(self, place: SchemaPlace) -> Schema:
         """The whole schema, its definitions included."""
-        from akunu.grammar.schema.one_of import exclude_each_other
-
         schema = self.schema(place)
         while self._one_ofs:
             exclude_each_other(self, self._one_ofs.pop(), self._excluded)
@@ -84,7 +70,7 @@ class Writer:
             return schema
         return {"$defs": self.definitions, **schema}
 
-    def schema(self, place: Place) -> Schema:
+    def schema(self, place: SchemaPlace) -> Schema:
         """What is written for that place."""
         if place.pointer in self.dropped:
             return True
@@ -95,7 +81,7 @@ class Writer:
         self.written.append((place, schema))
         return schema
 
-    def reference(self, place: Place, *, negated: bool = False) -> Schema:
+    def reference(self, place: SchemaPlace, *, negated: bool = False) -> Schema:
         """A reference to the definition of that place, which is written once."""
         key = (id(place.schema), place.draft, negated)
         if isinstance(place.schema, bool):
@@ -103,8 +89,6 @@ class Writer:
         if key not in self._names:
             name = self._names[key] = f"{'n' if negated else 'd'}{len(self._names)}"
             if negated:
-                from akunu.grammar.schema.negation import negation
-
                 try:
                     self.definitions[name] = negation(self, place)
                 except Inexpressible:
@@ -135,7 +119,7 @@ class Writer:
 
     def _perhaps(
         self,
-        place: Place,
+        place: SchemaPlace,
         keyword: str,
         added: list[Schema],
         write: Callable[..., Any],
@@ -205,7 +189,7 @@ class Writer:
         self._format(node, simple)
         if "propertyNames" in node:
             try:
-                restrict_names(self, node, simple)
+                restrict_names(node, simple)
             except Inexpressible as inexpressible:
                 self.leave_out(inexpressible.error)
         return {keyword: simple[keyword] for keyword in _ordered(node, simple)}
@@ -260,14 +244,10 @@ def _copied(writer: Writer, node: Node, keyword: str) -> Schema:
 
 
 def _not(writer: Writer, node: Node) -> Iterator[Schema]:
-    from akunu.grammar.schema.negation import negation
-
     yield negation(writer, node["not"])
 
 
 def _if(writer: Writer, node: Node) -> Iterator[Schema]:
-    from akunu.grammar.schema.negation import negation
-
     if "then" not in node and "else" not in node:
         return
     condition = writer.schema(node["if"])
@@ -333,14 +313,6 @@ def _contains(writer: Writer, node: Node) -> Iterator[Schema]:
 _OTHER_THAN_ARRAY = ("null", "boolean", "number", "string", "object")
 
 
-def most_items(node: Node) -> int | None:
-    """How many items a list may have; None: any number."""
-    most: list[int] = [node["maxItems"]] if "maxItems" in node else []
-    if "items" in node and node["items"].schema is False:
-        most.append(len(node.get("prefixItems", ())))
-    return min(most, default=None)
-
-
 def _unique_items(writer: Writer, node: Node) -> Iterator[Schema]:
     if node["uniqueItems"] is not True:
         return
@@ -382,40 +354,13 @@ def _values(node: Node) -> list[Any] | None:
 
 
 def _unevaluated(writer: Writer, node: Node) -> Iterator[Schema]:
-    from akunu.grammar.schema.unevaluated import write_unevaluated
-
-    yield from write_unevaluated(writer, node)
+    return write_unevaluated(writer.schema, node)
 
 
 def _dynamic(writer: Writer, node: Node) -> Iterator[Schema]:
     keyword = "$dynamicRef" if "$dynamicRef" in node else "$recursiveRef"
     raise Inexpressible(node.place, "a reference that depends on where one comes from", keyword)
     yield
-
-
-def any_of(*schemas: Schema) -> Schema:
-    """One of them; the simplest way to say so."""
-    kept = [schema for schema in schemas if schema is not False]
-    if any(schema is True for schema in kept):
-        return True
-    if not kept:
-        return False
-    return kept[0] if len(kept) == 1 else {"anyOf": kept}
-
-
-def all_of(*schemas: Schema) -> Schema:
-    """All of them; the simplest way to say so."""
-    kept = [schema for schema in schemas if schema is not True]
-    if any(schema is False for schema in kept):
-        return False
-    if not kept:
-        return True
-    return kept[0] if len(kept) == 1 else {"allOf": kept}
-
-
-def without(name: str) -> Schema:
-    """Anything but an object that has this property."""
-    return {"properties": {name: False}}
 
 
 _ADDED: dict[str, Callable[[Writer, Node], Iterator[Schema]]] = {

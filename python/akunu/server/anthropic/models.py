@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from akunu.model import Model
 from akunu.server.http.errors import invalid
-from akunu.server.models import ServedModel
 from akunu.server.ollama.models import capabilities
+from akunu.server.served_model import ServedModel
 
 _MOST: Final = 1000
 _USUAL: Final = 20

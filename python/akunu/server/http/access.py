@@ -17,7 +17,7 @@ from typing import Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from akunu.grammar.separate_process import Workers, compiling_apart
-from akunu.server.http.access_log import LOG, AccessLog, Entry
+from akunu.server.http.access_log import LOG, AccessEntry, AccessLog
 from akunu.server.http.error_shapes import is_anthropic, shaped
 from akunu.server.http.errors import ApiError, stopping
 from akunu.server.http.json_body import JsonResponse
@@ -73,7 +73,7 @@ class Access:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         given = headers.get(b"x-request-id", b"")
         request_id = given if _ID.fullmatch(given) else f"req_{uuid.uuid4().hex}".encode()
-        entry = Entry(scope, request_id.decode(), time.monotonic())
+        entry = AccessEntry(scope, request_id.decode(), time.monotonic())
         state = scope.setdefault("state", {})
         state["akunu_entry"] = entry
         entry.owner = state.get("akunu_owner")
@@ -120,7 +120,9 @@ class Access:
         client = self._proxies.client(peer or None, forwarded)
         scope["client"] = (client, 0) if client is not None else None
 
-    def _refusal(self, scope: Scope, headers: dict[bytes, bytes], entry: Entry) -> ApiError | None:
+    def _refusal(
+        self, scope: Scope, headers: dict[bytes, bytes], entry: AccessEntry
+    ) -> ApiError | None:
         if sum(map(len, chain.from_iterable(scope["headers"]))) > _MOST_HEADERS:
             return ApiError(431, "the headers of the request are too large")
         path = scope["path"]
@@ -158,7 +160,7 @@ class Access:
         return _too_large(self._settings) if length > self._settings.max_body else None
 
 
-def _answer(error: ApiError, scope: Scope, entry: Entry) -> JsonResponse:
+def _answer(error: ApiError, scope: Scope, entry: AccessEntry) -> JsonResponse:
     return JsonResponse(shaped(error, scope, entry.request_id), error.status, error.headers)
 
 
@@ -174,7 +176,7 @@ def _without_body(send: Send) -> Send:
 class _Body:
     """The body of a request as it arrives, within its limits."""
 
-    def __init__(self, receive: Receive, settings: ServerSettings, entry: Entry) -> None:
+    def __init__(self, receive: Receive, settings: ServerSettings, entry: AccessEntry) -> None:
         self._receive = receive
         self._entry = entry
         self._settings = settings

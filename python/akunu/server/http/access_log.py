@@ -14,7 +14,7 @@ LOG: Final = logging.getLogger("akunu.server.access")
 
 
 @dataclass(slots=True)
-class Entry:
+class AccessEntry:
     """What is noted of a request while it goes on."""
 
     scope: Scope
@@ -74,7 +74,7 @@ class AccessLog:
         """`form`: "text", "json" or "none"."""
         self._form = form
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: AccessEntry) -> None:
         """Write the line of a request that is over."""
         if self._form == "none" or not LOG.isEnabledFor(logging.INFO):
             return

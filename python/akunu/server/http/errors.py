@@ -25,6 +25,7 @@ from akunu.errors import (
     QueueFullError,
     UnsupportedModelError,
 )
+from akunu.grammar.errors import SchemaError
 from akunu.server.http.json_words import in_json_words, shown
 
 _LOG: Final = logging.getLogger("akunu.server")
@@ -172,8 +173,6 @@ def _overflow(text: str, prompt: str) -> ApiError:
 
 
 def _argument_error(error: AkunuError, names: dict[str, str], prompt: str) -> ApiError:
-    from akunu.grammar.errors import SchemaError
-
     text = str(error)
     refused = getattr(error, "refused", None)
     option = refused[0] if refused is not None else re.split(r"[ \[,:]", text, maxsplit=1)[0]

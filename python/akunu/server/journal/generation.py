@@ -21,7 +21,7 @@ from akunu.common.clock_and_ids import Drawn, drawn_from
 from akunu.errors import AkunuError
 from akunu.model import Model
 from akunu.server.generation import Generation
-from akunu.server.http.access_log import Entry
+from akunu.server.http.access_log import AccessEntry
 from akunu.server.http.errors import ApiError, invalid, stopping
 from akunu.server.http.json_body import written
 from akunu.server.http.sending import EVENT_STREAM, PING, Events, beside, pinging, unless_gone
@@ -29,7 +29,7 @@ from akunu.server.journal.idempotency import Idempotency
 from akunu.server.journal.journal import WHOLE, KeptAnswer, Told
 from akunu.server.state import ServerState
 from akunu.server.text_request import Answer, TextRequest
-from akunu.storage.session_state import _computed_by, _kv_type
+from akunu.storage.cache_identity import computed_on, kv_type_of
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.deltas import Delta
 
@@ -47,7 +47,7 @@ class JournalledGeneration(Generation):
     """The answer to a request with an idempotency key."""
 
     def __init__(
-        self, state: ServerState, entry: Entry, wanted: TextRequest, named: Idempotency
+        self, state: ServerState, entry: AccessEntry, wanted: TextRequest, named: Idempotency
     ) -> None:
         """`named`: what the request says of its answer in the journal."""
         super().__init__(state, entry, wanted)
@@ -255,8 +255,8 @@ async def _begin(
     native = model._open()
     record: dict[str, Any] = {
         "computed_by": {
-            **_computed_by(native),
-            "kv_type": _kv_type(native),
+            **computed_on(native),
+            "kv_type": kv_type_of(native),
             "context": model.context,
         },
         "prompts": [stream.prompt_ids for stream in streams],

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from akunu.server.http.errors import ApiError
 from akunu.server.http.sending import EVENT_STREAM, PING, event
-from akunu.server.llama_cpp.fields import LlamaFormat
 from akunu.server.prompts import ids_of
 from akunu.server.text_request import AnswerContext
 from akunu.server.unsent_logprobs import UnsentLogprobs
@@ -18,6 +18,26 @@ from akunu.text.deltas import Delta, TextDelta
 from akunu.text.logprobs import TokenLogprob
 
 _LEAST: Final = -9999.0  # JSON has no infinity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlamaFormat:
+    """How texts are told."""
+
+    arguments: Mapping[str, Any]
+    """What was asked for, which the answer repeats."""
+    prompts: Sequence[Any]
+    """Each a text, or a list of token ids and texts."""
+    is_list: bool
+    """Whether the answer is a list."""
+    returns_tokens: bool
+    response_fields: list[str]
+
+    @property
+    def n_probs(self) -> int:
+        """How many of the most likely tokens are told beside each token; 0: none."""
+        n: int = self.arguments.get("logprobs", 0)
+        return n
 
 
 class LlamaAnswer:

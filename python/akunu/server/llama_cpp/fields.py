@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, Final
 
 from akunu.server.fields.common import MOST_LOGPROBS, integer_in, n_predict
@@ -23,6 +22,7 @@ from akunu.server.fields.table import (
 )
 from akunu.server.http.errors import invalid, unsupported
 from akunu.server.http.json_words import shown
+from akunu.server.llama_cpp.answer import LlamaAnswer, LlamaFormat
 from akunu.server.settings import ServerSettings
 from akunu.server.text_request import TextRequest, text_request
 
@@ -122,26 +122,6 @@ INFILL_FIELDS: Final[Mapping[str, Field]] = table_of(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LlamaFormat:
-    """How texts are told."""
-
-    arguments: Mapping[str, Any]
-    """What was asked for, which the answer repeats."""
-    prompts: Sequence[Any]
-    """Each a text, or a list of token ids and texts."""
-    is_list: bool
-    """Whether the answer is a list."""
-    returns_tokens: bool
-    response_fields: list[str]
-
-    @property
-    def n_probs(self) -> int:
-        """How many of the most likely tokens are told beside each token; 0: none."""
-        n: int = self.arguments.get("logprobs", 0)
-        return n
-
-
 def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
     """Return what a request for /completion asks for; ApiError for what makes no sense."""
     wanted = text_request(COMPLETION_FIELDS, body)
@@ -181,8 +161,6 @@ def _with_answer(
     wanted: TextRequest, prompts: list[Any], prompt_name: str, *, is_list: bool = False
 ) -> TextRequest:
     """Return the request with its prompts, and with how its answer is written."""
-    from akunu.server.llama_cpp.answer import LlamaAnswer
-
     options = wanted.arguments
     wanted.prompts, wanted.prompt_name, wanted.spells_tokens = prompts, prompt_name, True
     wanted.text_bias = options.pop("text_bias", {})

@@ -8,9 +8,10 @@ from typing import Any
 from akunu.model import Model
 from akunu.server.http.errors import ApiError
 from akunu.server.model_files import ModelFile, file_of
-from akunu.server.models import Loaded, ServedModel, ServedModels
+from akunu.server.models import ServedModels
 from akunu.server.ollama.answer import now
 from akunu.server.prompts import template_of
+from akunu.server.served_model import Loaded, ServedModel
 from akunu.tokenizers.fill_in import fill_in_of
 
 _LATEST = ":latest"  # which clients put behind names that have no tag

@@ -28,7 +28,8 @@ from akunu.server.state import entry_of, state_of
 from akunu.speech.mel import SAMPLE_RATE
 from akunu.speech.model import SpeechModel
 from akunu.speech.segment_stream import SegmentStream
-from akunu.speech.transcription import Segment, Transcription
+from akunu.speech.segments import Segment
+from akunu.speech.transcription import Transcription
 from akunu.speech.vocabulary.languages import LANGUAGE_NAMES
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from akunu.common.clock_and_ids import now, random_hex
 from akunu.server.http.errors import ApiError
 from akunu.server.http.sending import EVENT_STREAM, PING, event
 from akunu.server.openai.chat_answer import DONE, FINGERPRINT
-from akunu.server.openai.completions_fields import CompletionFormat, Prompt
 from akunu.server.text_request import AnswerContext
 from akunu.server.unsent_logprobs import UnsentLogprobs
 from akunu.server.usage import facts_of, finite, usage_of
@@ -18,7 +18,22 @@ from akunu.text.completion import Completion
 from akunu.text.deltas import Delta, TextDelta
 from akunu.text.logprobs import TokenLogprob
 
+Prompt = str | list[int]
+
 _NOTHING = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionFormat:
+    """How texts are told."""
+
+    prompts: list[Prompt]
+    n: int
+    best_of: int
+    """How many texts of each prompt are generated; the n likeliest are told."""
+    echo: bool
+    includes_usage: bool
+    logprobs: int | None
 
 
 class CompletionAnswer:

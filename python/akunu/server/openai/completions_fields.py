@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from akunu.server.fields.common import (
@@ -29,10 +28,9 @@ from akunu.server.fields.table import (
 )
 from akunu.server.http.errors import invalid, unsupported
 from akunu.server.http.json_words import shown
+from akunu.server.openai.completions_answer import CompletionAnswer, CompletionFormat
 from akunu.server.settings import ServerSettings
 from akunu.server.text_request import TextRequest, text_request
-
-Prompt = str | list[int]
 
 
 def _prompts(name: str, value: Any) -> Mapping[str, Any]:
@@ -102,23 +100,8 @@ COMPLETION_FIELDS: Final[Mapping[str, Field]] = table_of(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompletionFormat:
-    """How texts are told."""
-
-    prompts: list[Prompt]
-    n: int
-    best_of: int
-    """How many texts of each prompt are generated; the n likeliest are told."""
-    echo: bool
-    includes_usage: bool
-    logprobs: int | None
-
-
 def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
     """Return what a request asks for; ApiError for what makes no sense or is not done here."""
-    from akunu.server.openai.completions_answer import CompletionAnswer
-
     wanted = text_request(COMPLETION_FIELDS, body)
     options = wanted.arguments
     if "prompts" not in options:

@@ -15,9 +15,10 @@ from akunu.server.http.error_shapes import is_anthropic
 from akunu.server.http.errors import invalid
 from akunu.server.http.json_body import JsonResponse, json_object
 from akunu.server.model_files import file_of
-from akunu.server.models import ServedModel, ServedModels
+from akunu.server.models import ServedModels
 from akunu.server.ollama.models import capabilities
 from akunu.server.routes.described import body_of
+from akunu.server.served_model import ServedModel
 from akunu.server.state import state_of
 
 router = APIRouter(tags=["models"])

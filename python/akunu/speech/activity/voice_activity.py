@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from akunu.common.checks import number
 from akunu.errors import ArgumentError
+from akunu.speech.activity.energy_detector import speech_probabilities
+from akunu.speech.activity.silero import SileroDetector
 from akunu.speech.mel import SAMPLE_RATE, mono_samples
-from akunu.speech.transcription import Segment, Word
+from akunu.speech.segments import Segment, Word
 
 Vad: TypeAlias = "bool | Literal['energy', 'silero']"
 
@@ -53,7 +55,7 @@ class VadOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class SpeechSpan:
     """Speech: samples [start, end)."""
 
     start: int
@@ -66,7 +68,7 @@ def speech_spans(
     *,
     options: VadOptions | None = None,
     vad_model: str | os.PathLike[str] | None = None,
-) -> list[Span]:
+) -> list[SpeechSpan]:
     """Return where samples at 16 kHz have speech.
 
     `vad`: "energy" (or True) is a detector of ours, "silero" the neural one, by onnxruntime, with
@@ -80,46 +82,42 @@ def speech_spans(
     if vad_model is not None and vad != "silero":
         raise ArgumentError(f'vad_model belongs to vad="silero", and vad is {vad!r}')
     if vad is False:
-        return [Span(0, len(wave))] if len(wave) else []
+        return [SpeechSpan(0, len(wave))] if len(wave) else []
     options = options or VadOptions()
     if vad is True or vad == "energy":
-        from akunu.speech.activity.energy_detector import speech_probabilities
-
         return spans_of(speech_probabilities(wave), len(wave), options)
     if vad == "silero":
-        from akunu.speech.activity.silero import SileroDetector
-
         return spans_of(SileroDetector(vad_model).probabilities(wave), len(wave), options)
     raise ArgumentError(f'vad must be True, False, "energy" or "silero", not {vad!r}')
 
 
 def spans_of(
     probabilities: Sequence[float] | NDArray[np.float32], n_samples: int, options: VadOptions
-) -> list[Span]:
+) -> list[SpeechSpan]:
     """Return the spans of speech, of which each chunk of 512 samples has a probability."""
     pad = int(options.speech_pad_ms * SAMPLE_RATE / 1000)
     found = _spans(probabilities, n_samples, options)
     if options.max_speech_duration_s != math.inf:
         most = int(options.max_speech_duration_s * SAMPLE_RATE) - 2 * pad
         found = [part for span in found for part in _cut(span, probabilities, most)]
-    padded: list[Span] = []
+    padded: list[SpeechSpan] = []
     for index, span in enumerate(found):
         # Two spans share a silence that is too short for both paddings.
         before = found[index - 1].end if index else None
         after = found[index + 1].start if index + 1 < len(found) else None
         start = span.start - (pad if before is None else min(pad, (span.start - before) // 2))
         end = span.end + (pad if after is None else min(pad, (after - span.end) // 2))
-        padded.append(Span(max(0, start), min(n_samples, end)))
+        padded.append(SpeechSpan(max(0, start), min(n_samples, end)))
     return padded
 
 
 def _spans(
     probabilities: Sequence[float] | NDArray[np.float32], n_samples: int, options: VadOptions
-) -> list[Span]:
+) -> list[SpeechSpan]:
     lower = max(options.threshold - _HYSTERESIS, 0.01)
     shortest = options.min_speech_duration_ms * SAMPLE_RATE / 1000
     silence = options.min_silence_duration_ms * SAMPLE_RATE / 1000
-    found: list[Span] = []
+    found: list[SpeechSpan] = []
     start: int | None = None
     quiet_since: int | None = None
     for index, probability in enumerate(probabilities):
@@ -133,16 +131,16 @@ def _spans(
                 quiet_since = at
             if at - quiet_since >= silence:
                 if quiet_since - start > shortest:
-                    found.append(Span(start, quiet_since))
+                    found.append(SpeechSpan(start, quiet_since))
                 start = quiet_since = None
     if start is not None and n_samples - start > shortest:
-        found.append(Span(start, n_samples))
+        found.append(SpeechSpan(start, n_samples))
     return found
 
 
 def _cut(
-    span: Span, probabilities: Sequence[float] | NDArray[np.float32], most: int
-) -> Iterator[Span]:
+    span: SpeechSpan, probabilities: Sequence[float] | NDArray[np.float32], most: int
+) -> Iterator[SpeechSpan]:
     """Yield a span as parts of at most so many samples, each but the last at least half of that."""
     start = span.start
     while span.end - start > most:
@@ -153,20 +151,20 @@ def _cut(
         sums = np.convolve(likely, np.ones(width), "valid")
         at = len(sums) - 1 - int(np.argmin(sums[::-1]))
         end = (first + at + width // 2) * CHUNK
-        yield Span(start, end)
+        yield SpeechSpan(start, end)
         start = end
-    yield Span(start, span.end)
+    yield SpeechSpan(start, span.end)
 
 
 class SpeechParts:
     """The speech of audio in one piece, and what its times are in the whole audio.
 
-    >>> parts = SpeechParts(np.arange(48_000, dtype=np.float32), [Span(16_000, 32_000)])
+    >>> parts = SpeechParts(np.arange(48_000, dtype=np.float32), [SpeechSpan(16_000, 32_000)])
     >>> len(parts.samples), parts.original(0.5)
     (16000, 1.5)
     """
 
-    def __init__(self, samples: NDArray[np.float32], spans: Sequence[Span]) -> None:
+    def __init__(self, samples: NDArray[np.float32], spans: Sequence[SpeechSpan]) -> None:
         """Join the spans, which are in order and apart."""
         pieces = [samples[span.start : span.end] for span in spans]
         self.samples = np.concatenate(pieces) if pieces else samples[:0]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from akunu.errors import ModelFormatError
-
-if TYPE_CHECKING:
-    import akunu
+from akunu.tokenizers.tokenizer import Tokenizer
 
 
 class WhisperWords(Protocol):
@@ -37,13 +35,13 @@ class JsonWords:
 
     def __init__(self, path: Path) -> None:
         """Read the file."""
-        from tokenizers import Tokenizer
+        import tokenizers
 
         self.where = str(path)
         if not path.is_file():
             raise ModelFormatError(f"{path} is missing: the words of the model are there")
         try:
-            self._tokenizer = Tokenizer.from_file(str(path))
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises Exception itself
             raise ModelFormatError(f"{path}: {error}") from None
 
@@ -70,7 +68,7 @@ class JsonWords:
 class VocabularyWords:
     """The vocabulary in a model's own file, by akunu's tokenizer."""
 
-    def __init__(self, tokenizer: akunu.Tokenizer, where: str) -> None:
+    def __init__(self, tokenizer: Tokenizer, where: str) -> None:
         """`where`: the file."""
         self.where = where
         self._tokenizer = tokenizer

@@ -13,17 +13,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from akunu.embedding.embed import EmbeddingFacts, no_embedding
 from akunu.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from akunu.model import Model
-    from akunu.tokenizers.tokenizer import Tokenizer
+from akunu.loading import load
+from akunu.model import Model
+from akunu.tokenizers.tokenizer import Tokenizer
 
 _SHORTEST = 1e-12  # a vector of zeros is similar to nothing
 
@@ -49,9 +48,6 @@ class SentenceEncoder:
         of each vector. Raises what `akunu.load` raises, and UnsupportedModelError for a model that
         embeds nothing.
         """
-        from akunu.loading import load
-        from akunu.model import Model
-
         if isinstance(model, Model) and options:
             raise ArgumentError(f"the model is loaded: {', '.join(options)} would change nothing")
         self._owns = not isinstance(model, Model)

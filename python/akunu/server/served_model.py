@@ -1,0 +1,56 @@
+"""A model that a server has, loaded or not."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from akunu.model import Model
+from akunu.options.text_options import LoadOptions
+from akunu.speech.model import SpeechModel
+
+Loaded: TypeAlias = Model | SpeechModel
+
+
+@dataclass(slots=True, eq=False)
+class ServedModel:
+    """A model by the name that requests have; it may be loaded or not."""
+
+    name: str
+    source: str
+    """What `akunu.load` takes."""
+    options: LoadOptions
+    aliases: tuple[str, ...] = ()
+    """Other names by which requests find it."""
+    is_pinned: bool = False
+    """Whether it stays loaded once it is, unless a request unloads it."""
+    created: int = field(default_factory=lambda: int(time.time()))
+    model: Loaded | None = None
+    is_speech: bool | None = None
+    """Whether it takes audio; None: nobody has looked, or it is not on this machine yet."""
+    n_users: int = 0
+    loading: asyncio.Task[Loaded] | None = None
+    unloading: asyncio.Future[None] | None = None
+    idle_timer: asyncio.TimerHandle | None = None
+    n_bytes: int = 0
+    """What it takes, or has reserved while it is being loaded."""
+    known_bytes: int = 0
+    """What it took when it was loaded last."""
+    last_used: float = 0.0
+
+    @property
+    def text_model(self) -> Model | None:
+        """The model where it is loaded and writes, embeds or ranks texts."""
+        return self.model if isinstance(self.model, Model) else None
+
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        """Names of its adapters, by which requests ask for them behind the model's: `base:poet`."""
+        return tuple(dict(self.options.adapters or {}))
+
+    @property
+    def can_go(self) -> bool:
+        """Whether it may be unloaded to make room."""
+        return self.model is not None and not self.n_users and not self.is_pinned
