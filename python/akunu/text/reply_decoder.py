@@ -268,7 +268,8 @@ class ReplyDecoder:
             deltas += self._splitter.finish(is_cut=self.generation.finish_reason == "length")
         elif self._has_stops and (last := self._stops.finish()):
             deltas.append(TextDelta(last))
-        self._shown = self._length - self._stops.n_kept
+        if self._has_stops:
+            self._shown = self._length - self._stops.n_kept
         is_cut = self._stops.found is not None
         self.reason = "stop" if is_cut else cast(FinishReason, self.generation.finish_reason)
         return deltas

@@ -6,7 +6,6 @@ import codecs
 import json
 import operator
 import sys
-from collections import deque
 from collections.abc import Sequence, Set
 from functools import cached_property
 from typing import Any, NoReturn, SupportsIndex, cast
@@ -135,7 +134,9 @@ class TokenStream:
         self._opens = True
         self.is_within_character = False
         """Whether the latest token ended inside a character, whose text is still to come."""
-        for token in deque(ordered("prompt", prompt, "a sequence of token ids (int)"), maxlen=1):
+        if type(prompt) is not list:
+            prompt = list(ordered("prompt", prompt, "a sequence of token ids (int)"))
+        for token in prompt[-1:]:
             self._opens = spelling.opens_anew and spelling.checked_id(token) in self._special
 
     def push(self, token: SupportsIndex) -> str:

@@ -329,10 +329,14 @@ class Tokenizer:
         Some models' tokens do, those of Phi-3 what stands behind them. Other tokens in that space
         stay, as the `tokenizers` library has it.
         """
-        given = [
-            checked_text(piece) if isinstance(piece, str) else self._spelling.checked_id(piece)
-            for piece in ordered("pieces", pieces, "a sequence of str and int")
-        ]
+        if type(pieces) is not list:
+            pieces = ordered("pieces", pieces, "a sequence of str and int")
+        given: list[str | int] = []
+        for piece in pieces:
+            if isinstance(piece, str):
+                given.append(piece if piece.isascii() else checked_text(piece))
+            else:
+                given.append(self._spelling.checked_id(piece))
         added = self._vocabulary.added
         if not any(each.lstrip or each.rstrip for each in added.values()):
             return given
