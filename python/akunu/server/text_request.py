@@ -103,8 +103,9 @@ class TextRequest:
     prompt_name: str | Callable[[int], str] = "messages"
     """The field that the prompt came from, or what says so by the number of the text."""
     suffix: str | None = None
-    """What is behind the text that is to be filled in, which came from the field of this name:"""
+    """What is behind the text that is to be filled in; None: texts go on from the prompts."""
     suffix_name: str = "suffix"
+    """The field that the suffix came from."""
     spells_tokens: bool = False
     """Whether the names of control tokens in prompts are such tokens."""
     text_bias: Mapping[str, Any] = field(default_factory=dict)
@@ -127,11 +128,14 @@ class TextRequest:
         if self.prompts is None:
             arguments = self._limited(self.fitted(model), model, settings)
             return self._streams(model, arguments)
-        prepare = partial(self._prepared, model, settings)
-        if not self.text_bias and sum(map(_size, self.prompts)) <= _QUICK_CHARACTERS:
-            prompts = prepare()
-        else:
-            prompts = await asyncio.get_running_loop().run_in_executor(None, prepare)
+        prompts = self.prompts
+        if self.suffix is not None or self.spells_tokens:
+            prepare = partial(self._prepared, model, settings, prompts)
+            n_characters = sum(map(_size, prompts)) + sum(map(len, self.text_bias))
+            if n_characters <= _QUICK_CHARACTERS and model.tokenizer._is_built:
+                prompts = prepare()
+            else:
+                prompts = await asyncio.get_running_loop().run_in_executor(None, prepare)
         arguments = self._limited(self._adapted(model), model, settings)
         streams: list[AsyncTextStream] = []
         for prompt in prompts:
@@ -168,9 +172,11 @@ class TextRequest:
         streams: list[AsyncTextStream] = pipeline.run_async(request, self.n, stream=True)
         return streams
 
-    def _prepared(self, model: Model, settings: ServerSettings) -> list[Any]:
-        """Return the prompts as `generate` takes them."""
-        if self.text_bias:  # which those of tokens themselves outdo
+    def _prepared(
+        self, model: Model, settings: ServerSettings, prompts: Sequence[Any]
+    ) -> list[list[int]]:
+        """Return the token ids of prompts, and have biases of texts be those of their tokens."""
+        if self.text_bias:  # those of tokens themselves come before these
             encode = partial(model.tokenizer.encode, add_special=False, parse_special=True)
             biases: dict[int, Any] = {}
             for text, bias in self.text_bias.items():
@@ -178,12 +184,9 @@ class TextRequest:
             self.arguments["logit_bias"] = {**biases, **self.arguments["logit_bias"]}
         overflow = self.arguments.get("context_overflow") or settings.context_overflow
         context = room(overflow, model.context)
-        assert self.prompts is not None
         if self.suffix is not None:
-            return [self._filled_in(model, each, self.suffix, context) for each in self.prompts]
-        if self.spells_tokens:
-            return [ids_of(model.tokenizer, each, context) for each in self.prompts]
-        return list(self.prompts)
+            return [self._filled_in(model, each, self.suffix, context) for each in prompts]
+        return [ids_of(model.tokenizer, each, context) for each in prompts]
 
     def _filled_in(self, model: Model, before: Any, suffix: str, context: int | None) -> list[int]:
         param = self.suffix_name

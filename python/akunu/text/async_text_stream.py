@@ -51,7 +51,8 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
         begin: Callable[[], Awaitable[ReplyDecoder]],
     ) -> None:
         """Use `Model.generate_async(..., stream=True)`."""
-        super().__init__(model)
+        self._model = model  # without it, the engine would end the generation
+        self._decoder: ReplyDecoder | None = None  # before it begins
         self._wakers = wakers
         self._begin = begin
         self._place: Place | None = None
@@ -149,7 +150,7 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
         """The whole text with the facts about it; AkunuError before it is over."""
         if self._decoder is None and self._is_closed:
             return Completion("", finish_reason="cancelled")
-        return super().completion
+        return super().completion if self._decoder is None else self._decoder.completion
 
     async def _begun(self) -> ReplyDecoder:
         if self._decoder is None:
