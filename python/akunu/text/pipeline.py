@@ -19,14 +19,9 @@ from typing import TYPE_CHECKING, Any
 from akunu import _core
 from akunu.common.checks import flag
 from akunu.errors import AkunuError
+from akunu.grammar import vocabulary
 from akunu.grammar.separate_process import compiling_here
 from akunu.grammar.structure import ruled
-from akunu.grammar.vocabulary import (
-    constraint_of,
-    grammar_vocabulary,
-    needs_vocabulary,
-    ruling_words,
-)
 from akunu.images.reader import ImageReader
 from akunu.model_facts import no_chat
 from akunu.options.dry_breakers import breaker_words
@@ -47,7 +42,6 @@ if TYPE_CHECKING:
     from akunu.templates.chat_template import ChatTemplate
     from akunu.text.encode import Prompt
     from akunu.text.reply_decoder import ReplyDecoder
-    from akunu.text.wakers import Wakers
     from akunu.tokenizers.tokenizer import Tokenizer
 
 # What takes longer than about a millisecond to render and to split into tokens is done in a thread:
@@ -329,14 +323,15 @@ class Pipeline:
 
     def _compiled_grammar(self, grammar: Grammar) -> _core.Constraint:
         if self.tokenizer.opens_with_space:
-            grammar = ruling_words(grammar)
+            grammar = vocabulary.ruling_words(grammar)
         if grammar.after is not None:
             for each in (*grammar.after.until, grammar.after.then):
                 if not isinstance(each, str):
                     token_ids(each, self.vocab_size, "a FreeText's tokens")
-        vocabulary = self._grammar_vocabulary if needs_vocabulary(grammar) else None
+        needs_words = vocabulary.needs_vocabulary(grammar)
+        words = self._grammar_vocabulary if needs_words else None
         with compiling_here():
-            return constraint_of(vocabulary, grammar)
+            return vocabulary.constraint_of(words, grammar)
 
     @property
     def _grammar_vocabulary(self) -> _core.GrammarVocabulary:
@@ -345,7 +340,7 @@ class Pipeline:
 
     @cached_property
     def _built_vocabulary(self) -> _core.GrammarVocabulary:
-        return grammar_vocabulary(self.tokenizer, self.vocab_size)
+        return vocabulary.grammar_vocabulary(self.tokenizer, self.vocab_size)
 
 
 def _name(requests: Sequence[Request]) -> str:
