@@ -81,7 +81,7 @@ def guarded(run: Callable[[], int], *, is_process: bool) -> int:
 
 
 def _is_importing(frame: FrameType | None) -> bool:
-    """Whether an import or `eval` that began within `guarded` is among the callers of this frame."""
+    """Whether an import or `eval` within `guarded` is among the callers of this frame."""
     while frame is not None and frame.f_code is not guarded.__code__:
         if frame.f_code.co_filename.startswith(("<frozen importlib", "<string>")):
             return True
