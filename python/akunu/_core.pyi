@@ -189,6 +189,7 @@ def dequantize(
 ) -> NDArray[np.float32]: ...
 
 GRAMMAR_LIMITS: tuple[int, int, int]
+OPTION_LIMITS: dict[str, int]
 
 @final
 class GrammarVocabulary:
@@ -280,19 +281,16 @@ class NativeLoad:
         path: str,
         *,
         device: str,
-        context: int | None,
         threads: int,
         kv_type: str,
-        kv_memory: int | None,
-        gpu_memory: int | None = None,
         gpus: int = 1,
         prefix_cache: bool,
         max_waiting: int,
         adapters: Mapping[str, str] = ...,
         alignment_heads: Sequence[tuple[int, int]] = ...,
         draft: str | None = None,
-        prediction_head: bool = False,
         mmproj: str | None = None,
+        **kwargs: int | None,
     ) -> None: ...
     def result(self) -> NativeModel: ...
     def abandon(self) -> None: ...

@@ -2,7 +2,11 @@
 #include "inference/generation.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <optional>
+#include <ranges>
+#include <string_view>
 
 #include "capi/border.h"
 #include "capi/handles.h"
@@ -10,6 +14,8 @@
 #include "capi/running.h"
 #include "capi/signal.h"
 #include "inference/speculation.h"
+#include "text/dry_breakers.h"
+#include "weight/printable.h"
 
 namespace akunu::capi {
 struct GenerationObject {
@@ -26,31 +32,97 @@ struct GenerationObject {
 
 namespace {
 
-void check_number(float number, float least, float most, const char* name) {
-  if (!(number >= least && number <= most))  // this way round, NaN is refused too
-    throw ArgumentError("sampling." + std::string(name) + " is " + std::to_string(number) +
-                        ", expected " + std::to_string(least) + " to " + std::to_string(most));
+// A number, or what zero stands for. Throws ArgumentError for what is outside.
+template <class Number>
+Number number_of(Number given, Number least, Number most, Number usual, const char* name) {
+  if (given == 0) return usual;
+  if (given >= least && given <= most) return given;  // this way round, NaN is refused too
+  throw ArgumentError("sampling." + std::string(name) + " is " + std::to_string(given) +
+                      ", expected " + std::to_string(least) + " to " + std::to_string(most));
+}
+
+void take_samplers(const char* given, Sampling& sampling);
+
+void need_sampler(const Sampling& sampling, uint32_t sampler, bool is_given, const char* name) {
+  for (uint32_t i = 0; is_given && i < kSamplerCount; ++i)
+    if (sampler_at(sampling.samplers_low, sampling.samplers_high, i) == sampler) return;
+  if (is_given)
+    throw ArgumentError("sampling." + std::string(name) +
+                        " is set, and sampling.samplers leaves out what does it");
+}
+
+#include "capi/sampling_options.inc"
+
+void take_samplers(const char* given, Sampling& sampling) {
+  if (given == nullptr) return;
+  uint64_t numbers = 0;
+  uint32_t n = 0, seen = 0;
+  for (const auto part : std::views::split(std::string_view(given), ',')) {
+    const auto found = std::ranges::find(kSamplers, std::string_view(part.begin(), part.end()));
+    const auto number = static_cast<uint32_t>(found - std::begin(kSamplers)) + 1;
+    if (found == std::end(kSamplers) || (seen >> number & 1) != 0) {
+      seen = 0;
+      break;
+    }
+    seen |= 1u << number;
+    numbers |= uint64_t{number} << 4 * n++;
+  }
+  if ((seen >> kSamplerTemperature & 1) == 0) {
+    std::string names;
+    for (const std::string_view name : kSamplers)
+      names += (names.empty() ? "" : ",") + std::string(name);
+    throw ArgumentError(
+        "sampling.samplers is '" + printable(given) +
+        "', expected names between commas, each once and temperature among them: " + names);
+  }
+  sampling.samplers_low = static_cast<uint32_t>(numbers);
+  sampling.samplers_high = static_cast<uint32_t>(numbers >> 32);
 }
 
 Sampling sampling_of(const akunu_sampling* options) {
-  const akunu_sampling given = taken(options, "sampling");
-  check_number(given.temperature, 0, 100, "temperature");
-  check_number(given.top_p, 0, 1, "top_p");
-  check_number(given.min_p, 0, 1, "min_p");
-  check_number(given.repetition_penalty, 0, 100, "repetition_penalty");
-  check_number(given.frequency_penalty, -100, 100, "frequency_penalty");
-  check_number(given.presence_penalty, -100, 100, "presence_penalty");
   Sampling sampling;
-  sampling.temperature = given.temperature;
-  sampling.top_k = given.top_k;
-  sampling.top_p = given.top_p == 0 ? 1 : given.top_p;
-  sampling.min_p = given.min_p;
-  sampling.repetition_penalty = given.repetition_penalty == 0 ? 1 : given.repetition_penalty;
-  sampling.frequency_penalty = given.frequency_penalty;
-  sampling.presence_penalty = given.presence_penalty;
-  sampling.seed_low = static_cast<uint32_t>(given.seed);
-  sampling.seed_high = static_cast<uint32_t>(given.seed >> 32);
+  take_numbers(taken(options, "sampling"), sampling);
   return sampling;
+}
+
+// What is added to logits, each token once.
+std::vector<TokenBias> biases_of(const akunu_generate_options& options,
+                                 std::span<const uint32_t> banned) {
+  if (options.n_logit_bias > 0) need(options.logit_bias, "options.logit_bias");
+  std::map<uint32_t, float> biases;
+  for (size_t i = 0; i < options.n_logit_bias; ++i) {
+    const auto& [token, bias] = options.logit_bias[i];
+    const std::string where = "options.logit_bias[" + std::to_string(i) + "]";
+    if (!(bias <= 1e4f))  // NaN is refused too
+      throw ArgumentError(where + ".bias is " + std::to_string(bias) + ", expected -inf to 10000");
+    if (!biases.emplace(token, bias).second)
+      throw ArgumentError(where + ".token is " + std::to_string(token) + ", which is there before");
+  }
+  for (const uint32_t token : banned) biases[token] = -std::numeric_limits<float>::infinity();
+  std::vector<TokenBias> list;
+  for (const auto& [token, bias] : biases) list.push_back({token, bias});
+  return list;
+}
+
+std::vector<uint32_t> breakers_of(const Tokenizer& tokenizer,
+                                  const akunu_generate_options& options) {
+  std::vector<std::string> breakers = {"\n", ":", "\"", "*"};
+  if (options.n_dry_sequence_breakers > 0)
+    need(options.dry_sequence_breakers, "options.dry_sequence_breakers");
+  if (options.n_dry_sequence_breakers > 100)
+    throw ArgumentError("options.n_dry_sequence_breakers is " +
+                        std::to_string(options.n_dry_sequence_breakers) +
+                        ", expected 100 or fewer");
+  if (options.dry_sequence_breakers != nullptr) breakers.clear();
+  for (size_t i = 0; i < options.n_dry_sequence_breakers; ++i) {
+    const std::string where = "options.dry_sequence_breakers[" + std::to_string(i) + "]";
+    need(options.dry_sequence_breakers[i], where.c_str());
+    breakers.emplace_back(options.dry_sequence_breakers[i]);
+    if (breakers.back().empty() || breakers.back().size() > 1024)
+      throw ArgumentError(where + " has " + std::to_string(breakers.back().size()) +
+                          " bytes, expected 1 to 1024");
+  }
+  return breaker_words(tokenizer, breakers);
 }
 
 void refuse_grammars(const akunu_generate_options& given) {
@@ -95,16 +167,23 @@ std::shared_ptr<Generation> start(ModelObject& model, std::vector<uint32_t> prom
   request.speculation = given.speculate ? kSpeculationAuto : kSpeculationOff;
   if (given.n_stop_ids > 0) need(given.stop_ids, "options.stop_ids");
   request.stop_ids.assign(given.stop_ids, given.stop_ids + given.n_stop_ids);
-  if (!given.ignore_stops) {
-    const std::vector<uint32_t>& own = model.tokenizer()->vocabulary().stops;
+  const std::vector<uint32_t>& own = model.tokenizer()->vocabulary().stops;
+  if (!given.ignore_stops && !given.ignore_eos)
     request.stop_ids.insert(request.stop_ids.end(), own.begin(), own.end());
-  }
+  request.logit_bias =
+      biases_of(given, given.ignore_eos ? std::span(own) : std::span<const uint32_t>());
+  if (request.sampling.dry_multiplier > 0)
+    request.dry_breakers = breakers_of(*model.tokenizer(), given);
   std::ranges::sort(request.stop_ids);
   const auto repeated = std::ranges::unique(request.stop_ids);
   request.stop_ids.erase(repeated.begin(), repeated.end());
   Scheduler& scheduler = *model.engine->scheduler;
   const uint32_t most = scheduler.most_tokens(prompt.size());
   request.max_tokens = given.max_tokens == 0 ? most : given.max_tokens;
+  if (request.sampling.min_tokens > request.max_tokens)
+    throw ArgumentError("sampling.min_tokens is " + std::to_string(request.sampling.min_tokens) +
+                        ", and no more than " + std::to_string(request.max_tokens) +
+                        " tokens can be generated");
   request.prompt = std::move(prompt);
   return scheduler.generate(std::move(request));
 }

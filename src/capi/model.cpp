@@ -39,14 +39,13 @@ std::vector<AdapterPath> adapters_of(const akunu_load_options& given) {
   return adapters;
 }
 
+#include "capi/load_options.inc"
+
 LoadOptions load_options(const akunu_load_options& given) {
   LoadOptions options;
-  if (given.context != 0) options.context = given.context;
-  if (given.kv_memory != 0) options.kv_memory = given.kv_memory;
-  if (given.gpu_memory != 0) options.gpu_memory = given.gpu_memory;
+  take_numbers(given, options);
   if (given.kv_type != nullptr) options.kv_format = kv_format(given.kv_type);
   options.adapters = adapters_of(given);
-  options.prediction_head = given.prediction_head;
   if (given.prediction_head && given.draft != nullptr)
     throw ArgumentError("options.draft and options.prediction_head both propose tokens: give one");
   if (given.prediction_head && given.gpus > 1)

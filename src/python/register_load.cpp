@@ -17,7 +17,10 @@
 #include "arguments.h"
 #include "core/error.h"
 #include "core/home_process.h"
+#include "core/kernel_params.h"
+#include "core/rows.h"
 #include "inference/engine.h"
+#include "inference/speculation.h"
 #include "native_model.h"
 #include "register.h"
 #include "registry.h"
@@ -29,23 +32,34 @@ namespace py = pybind11;
 namespace akunu::python {
 namespace {
 
+template <class Value>
+void take(py::dict& given, const char* name, Value& value) {
+  if (!given.contains(name)) return;
+  value = given[name].cast<Value>();
+  given.attr("pop")(name);
+}
+
+#include "load_options.inc"
+
+LoadOptions load_options(py::dict given) {
+  LoadOptions options;
+  take_numbers(given, options);
+  for (const auto& [name, value] : given)
+    throw py::type_error("NativeLoad has no option " + py::cast<std::string>(name));
+  return options;
+}
+
 // Loads the engine in a thread of its own, which Python doesn't know, so that the process may end
 // while it runs. A thread of Python's that begins while the interpreter ends reads what is freed.
 class NativeLoad {
  public:
-  NativeLoad(const std::filesystem::path& path, const std::string& device,
-             std::optional<uint32_t> context, uint32_t threads, const std::string& kv_type,
-             std::optional<uint64_t> kv_memory, std::optional<uint64_t> gpu_memory, uint32_t gpus,
-             bool prefix_cache, uint32_t max_waiting,
+  NativeLoad(const std::filesystem::path& path, const std::string& device, uint32_t threads,
+             const std::string& kv_type, uint32_t gpus, bool prefix_cache, uint32_t max_waiting,
              const std::map<std::string, std::filesystem::path>& adapters,
              const std::vector<std::pair<uint32_t, uint32_t>>& alignment_heads,
-             const std::optional<std::filesystem::path>& draft, bool prediction_head,
-             const std::optional<std::filesystem::path>& mmproj) {
-    LoadOptions options{.context = context,
-                        .kv_memory = kv_memory,
-                        .gpu_memory = gpu_memory,
-                        .kv_format = kv_format(kv_type),
-                        .prediction_head = prediction_head};
+             const std::optional<std::filesystem::path>& draft,
+             const std::optional<std::filesystem::path>& mmproj, LoadOptions options) {
+    options.kv_format = kv_format(kv_type);
     for (const auto& [name, adapter] : adapters)
       options.adapters.push_back({name, adapter.string()});
     if (mmproj) options.mmproj = mmproj->string();
@@ -110,21 +124,29 @@ class NativeLoad {
 }  // namespace
 
 void register_load(py::module_& m) {
+  m.attr("OPTION_LIMITS") =
+      py::dict(py::arg("max_option_words") = kMaxOptionWords,
+               py::arg("words_per_bias") = sizeof(TokenBias) / sizeof(uint32_t),
+               py::arg("max_logprobs") = kMaxLogprobs, py::arg("most_drafted") = kMostDrafted,
+               py::arg("max_gpus") = kMaxRanks);
   py::class_<NativeLoad>(m, "NativeLoad")
-      .def(py::init<const std::filesystem::path&, const std::string&, std::optional<uint32_t>,
-                    uint32_t, const std::string&, std::optional<uint64_t>, std::optional<uint64_t>,
-                    uint32_t, bool, uint32_t, const std::map<std::string, std::filesystem::path>&,
-                    const std::vector<std::pair<uint32_t, uint32_t>>&,
-                    const std::optional<std::filesystem::path>&, bool,
-                    const std::optional<std::filesystem::path>&>(),
-           py::arg("path"), py::kw_only(), py::arg("device"), py::arg("context"),
-           py::arg("threads"), py::arg("kv_type"), py::arg("kv_memory"),
-           py::arg("gpu_memory") = py::none(), py::arg("gpus") = 1, py::arg("prefix_cache"),
-           py::arg("max_waiting"),
+      .def(py::init([](const std::filesystem::path& path, const std::string& device,
+                       uint32_t threads, const std::string& kv_type, uint32_t gpus,
+                       bool prefix_cache, uint32_t max_waiting,
+                       const std::map<std::string, std::filesystem::path>& adapters,
+                       const std::vector<std::pair<uint32_t, uint32_t>>& alignment_heads,
+                       const std::optional<std::filesystem::path>& draft,
+                       const std::optional<std::filesystem::path>& mmproj,
+                       const py::kwargs& options) {
+             return std::make_unique<NativeLoad>(path, device, threads, kv_type, gpus, prefix_cache,
+                                                 max_waiting, adapters, alignment_heads, draft,
+                                                 mmproj, load_options(options));
+           }),
+           py::arg("path"), py::kw_only(), py::arg("device"), py::arg("threads"),
+           py::arg("kv_type"), py::arg("gpus") = 1, py::arg("prefix_cache"), py::arg("max_waiting"),
            py::arg("adapters") = std::map<std::string, std::filesystem::path>(),
            py::arg("alignment_heads") = std::vector<std::pair<uint32_t, uint32_t>>(),
-           py::arg("draft") = py::none(), py::arg("prediction_head") = false,
-           py::arg("mmproj") = py::none())
+           py::arg("draft") = py::none(), py::arg("mmproj") = py::none())
       .def("result", &NativeLoad::result)
       .def("abandon", &NativeLoad::abandon);
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,174 +33,100 @@ class Sized(ctypes.Structure):
         super().__init__(size=ctypes.sizeof(type(self)), **fields)
 
 
+_TYPES: dict[str, Any] = {
+    "bool": ctypes.c_bool,
+    "float": ctypes.c_float,
+    "double": ctypes.c_double,
+    "size_t": ctypes.c_size_t,
+    "uint32_t": ctypes.c_uint32,
+    "uint64_t": ctypes.c_uint64,
+    "char": ctypes.c_char,
+    "const char*": ctypes.c_char_p,
+    "akunu_finish": ctypes.c_int,
+}
+
+
+def fields_of(name: str) -> tuple[tuple[str, Any], ...]:
+    """Return the fields of a struct as include/akunu/types.h has them."""
+    header = (ROOT / "include" / "akunu" / "types.h").read_text()
+    body = re.search(rf"^typedef struct akunu_{name} {{(.*?)}}", header, re.DOTALL | re.MULTILINE)
+    assert body
+    plain = re.sub(r"/\*.*?\*/", "", body[1], flags=re.DOTALL)
+    fields = []
+    for kind, field, length in re.findall(r"([\w\s*]*[\s*])(\w+)(?:\[(\d+)\])?;", plain):
+        kind = " ".join(kind.split())
+        pointed = kind.removesuffix("* const*").removeprefix("const ").removesuffix("*")
+        found = _TYPES.get(kind)
+        if kind.endswith("* const*"):
+            found = ctypes.POINTER(_TYPES[f"const {pointed}*"])
+        elif found is None:
+            found = ctypes.POINTER(_TYPES[pointed])
+        fields.append((field, found * int(length) if length else found))
+    return tuple(fields)
+
+
 class Adapter(ctypes.Structure):
-    _fields_ = (("name", ctypes.c_char_p), ("path", ctypes.c_char_p))
+    _fields_ = fields_of("adapter")
+
+
+_TYPES["akunu_adapter"] = Adapter
 
 
 class AdapterWeight(ctypes.Structure):
-    _fields_ = (("name", ctypes.c_char_p), ("weight", ctypes.c_float))
+    _fields_ = fields_of("adapter_weight")
+
+
+_TYPES["akunu_adapter_weight"] = AdapterWeight
+
+
+class TokenBias(ctypes.Structure):
+    _fields_ = fields_of("token_bias")
+
+
+_TYPES["akunu_token_bias"] = TokenBias
 
 
 class LoadOptions(Sized):
-    _fields_ = (
-        ("size", ctypes.c_size_t),
-        ("device", ctypes.c_char_p),
-        ("context", ctypes.c_uint32),
-        ("threads", ctypes.c_uint32),
-        ("kv_memory", ctypes.c_uint64),
-        ("kv_type", ctypes.c_char_p),
-        ("no_prefix_cache", ctypes.c_bool),
-        ("adapters", ctypes.POINTER(Adapter)),
-        ("n_adapters", ctypes.c_size_t),
-        ("draft", ctypes.c_char_p),
-        ("gpu_memory", ctypes.c_uint64),
-        ("gpus", ctypes.c_uint32),
-        ("prediction_head", ctypes.c_bool),
-    )
+    _fields_ = fields_of("load_options")
 
 
 class ModelInfo(Sized):
-    _fields_ = (
-        ("size", ctypes.c_size_t),
-        ("architecture", ctypes.c_char * 32),
-        ("n_layers", ctypes.c_uint32),
-        ("dim", ctypes.c_uint32),
-        ("n_heads", ctypes.c_uint32),
-        ("n_kv_heads", ctypes.c_uint32),
-        ("vocab_size", ctypes.c_uint32),
-        ("trained_context", ctypes.c_uint32),
-        ("context", ctypes.c_uint32),
-        ("embedding_dim", ctypes.c_uint32),
-        ("memory_bytes", ctypes.c_uint64),
-        ("mapped_bytes", ctypes.c_uint64),
-        ("name", ctypes.c_char * 64),
-        ("head_dim", ctypes.c_uint32),
-        ("ffn_dim", ctypes.c_uint32),
-        ("rope_dim", ctypes.c_uint32),
-        ("rope_theta", ctypes.c_float),
-        ("rope_theta_windowed", ctypes.c_float),
-        ("norm_epsilon", ctypes.c_float),
-        ("window", ctypes.c_uint32),
-        ("latent_rank", ctypes.c_uint32),
-        ("n_experts", ctypes.c_uint32),
-        ("n_experts_chosen", ctypes.c_uint32),
-        ("expert_dim", ctypes.c_uint32),
-        ("n_mels", ctypes.c_uint32),
-    )
+    _fields_ = fields_of("model_info")
 
 
 class Sampling(Sized):
-    _fields_ = (
-        ("size", ctypes.c_size_t),
-        ("temperature", ctypes.c_float),
-        ("top_k", ctypes.c_uint32),
-        ("top_p", ctypes.c_float),
-        ("min_p", ctypes.c_float),
-        ("repetition_penalty", ctypes.c_float),
-        ("frequency_penalty", ctypes.c_float),
-        ("presence_penalty", ctypes.c_float),
-        ("seed", ctypes.c_uint64),
-    )
+    _fields_ = fields_of("sampling")
+
+
+_TYPES["akunu_sampling"] = Sampling
 
 
 class GenerateOptions(Sized):
-    _fields_ = (
-        ("size", ctypes.c_size_t),
-        ("max_tokens", ctypes.c_uint32),
-        ("sampling", ctypes.POINTER(Sampling)),
-        ("stop_ids", ctypes.POINTER(ctypes.c_uint32)),
-        ("n_stop_ids", ctypes.c_size_t),
-        ("ignore_stops", ctypes.c_bool),
-        ("adapters", ctypes.POINTER(AdapterWeight)),
-        ("n_adapters", ctypes.c_size_t),
-        ("speculate", ctypes.c_bool),
-        ("grammar", ctypes.c_char_p),
-        ("json_schema", ctypes.c_char_p),
-        ("regex", ctypes.c_char_p),
-    )
+    _fields_ = fields_of("generate_options")
 
 
 class ProfileOptions(Sized):
-    _fields_ = (
-        ("size", ctypes.c_size_t),
-        ("device", ctypes.c_char_p),
-        ("threads", ctypes.c_uint32),
-        ("n_prompt", ctypes.c_uint32),
-        ("depth", ctypes.c_uint32),
-        ("repetitions", ctypes.c_uint32),
-    )
+    _fields_ = fields_of("profile_options")
 
 
 class Stats(Sized):
-    _fields_ = (
-        ("size", ctypes.c_size_t),
-        ("finish", ctypes.c_int),
-        ("prompt_tokens", ctypes.c_uint32),
-        ("cached_tokens", ctypes.c_uint32),
-        ("completion_tokens", ctypes.c_uint32),
-        ("prompt_seconds", ctypes.c_double),
-        ("completion_seconds", ctypes.c_double),
-        ("drafted_tokens", ctypes.c_uint32),
-    )
+    _fields_ = fields_of("generation_stats")
 
 
 class TensorInfo(Sized):
-    _fields_ = (
-        ("size", ctypes.c_size_t),
-        ("name", ctypes.c_char_p),
-        ("type", ctypes.c_char_p),
-        ("n_dims", ctypes.c_uint32),
-        ("dims", ctypes.c_uint64 * 4),
-        ("n_bytes", ctypes.c_uint64),
-    )
+    _fields_ = fields_of("tensor_info")
 
 
 class TranscribeOptions(Sized):
-    _fields_ = (
-        ("size", ctypes.c_size_t),
-        ("language", ctypes.c_char_p),
-        ("task", ctypes.c_char_p),
-        ("temperatures", ctypes.POINTER(ctypes.c_float)),
-        ("n_temperatures", ctypes.c_size_t),
-        ("best_of", ctypes.c_uint32),
-        ("prompt", ctypes.c_char_p),
-        ("no_timestamps", ctypes.c_bool),
-        ("no_previous_text", ctypes.c_bool),
-        ("seed", ctypes.c_uint64),
-    )
+    _fields_ = fields_of("transcribe_options")
 
 
 class Segment(Sized):
-    _fields_ = (
-        ("size", ctypes.c_size_t),
-        ("id", ctypes.c_uint32),
-        ("start", ctypes.c_double),
-        ("end", ctypes.c_double),
-        ("text", ctypes.c_char_p),
-        ("text_length", ctypes.c_size_t),
-        ("tokens", ctypes.POINTER(ctypes.c_uint32)),
-        ("n_tokens", ctypes.c_size_t),
-        ("language", ctypes.c_char_p),
-        ("language_probability", ctypes.c_double),
-        ("temperature", ctypes.c_double),
-        ("avg_logprob", ctypes.c_double),
-        ("compression_ratio", ctypes.c_double),
-        ("no_speech_prob", ctypes.c_double),
-    )
+    _fields_ = fields_of("segment")
 
 
 class TranscriptionStats(Sized):
-    _fields_ = (
-        ("size", ctypes.c_size_t),
-        ("finish", ctypes.c_int),
-        ("language", ctypes.c_char * 8),
-        ("language_probability", ctypes.c_double),
-        ("audio_seconds", ctypes.c_double),
-        ("n_segments", ctypes.c_uint32),
-        ("n_windows", ctypes.c_uint32),
-        ("n_failed_windows", ctypes.c_uint32),
-        ("n_tokens", ctypes.c_uint64),
-    )
+    _fields_ = fields_of("transcription_stats")
 
 
 SegmentCallback = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.POINTER(Segment), ctypes.c_void_p)

@@ -50,6 +50,8 @@ def stub_signature(function: ast.FunctionDef) -> list[str]:
         shown.append("*")
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
         shown.append(argument.arg + ("=" if default is not None else ""))
+    if arguments.kwarg:
+        shown.append(f"**{arguments.kwarg.arg}")
     return shown[1:] if shown[:1] == ["self"] else shown
 
 

@@ -114,16 +114,16 @@ def flag_of(name: str, declared: Declared, default: Any = None) -> Any:
     return typer.Option(*flags.split(","), metavar=declared.metavar, help=help, parser=parser)
 
 
-def flag_parameter(name: str, declared: Declared, default: Any, given: Any = None) -> Any:
+def flag_parameter(name: str, declared: Declared, default: Any, initial: Any = None) -> Any:
     """Return the parameter of a command that takes an option.
 
-    `default`: of the option; `given`: what the command gets where nobody gives it.
+    `default`: of the option; `initial`: what the command gets where the flag is not there.
     """
     kind: Any = _kind(declared)
     kind = list[kind] if declared.is_list else kind
     annotation = Annotated[kind | None, flag_of(name, declared, default)]
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=given, annotation=annotation
+        name, inspect.Parameter.KEYWORD_ONLY, default=initial, annotation=annotation
     )
 
 
@@ -262,20 +262,30 @@ def load_options(*, adapters: Sequence[str] | None = None, **options: Any) -> Lo
 def given_sampling(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sampling options that the command line gave; UsageError for bad ones."""
     given = {name: value for name, value in options.items() if value is not None}
-    for name in ("stop", "dry_sequence_breakers"):
-        if name in given:
-            given[name] = unescaped_all("--" + name.replace("_", "-"), given[name])
-    if "samplers" in given:
-        given["samplers"] = sampler_names(given["samplers"])
-    if "stop_token_ids" in given:
-        given["stop_token_ids"] = [_typed(each) for each in given["stop_token_ids"]]
     try:
-        if "logit_bias" in given:
-            given["logit_bias"] = biases("--logit-bias", given["logit_bias"])
+        for name, value in given.items():
+            given[name] = value_of(name, value, "--" + name.replace("_", "-"))
         SamplingOptions(**given)
     except ArgumentError as error:
         raise _refused(error) from None
     return given
+
+
+def value_of(name: str, value: Any, label: str) -> Any:
+    """Return an option of sampling, given as a text or several, as its metavar says it is written.
+
+    `label`: what a person calls the option. Raises ArgumentError and UsageError.
+    """
+    metavar = declared_options()[name].metavar
+    if metavar == "TEXT":
+        return unescaped_all(label, value)
+    if metavar == "NAME,NAME":
+        return sampler_names(value)
+    if metavar == "ID":
+        return [_typed(each) for each in value]
+    if metavar == "ID=NUMBER":
+        return biases(label, value)
+    return value
 
 
 def sampler_names(text: str) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from akunu.options.text_options import MAX_OPTION_WORDS
+from akunu.options.engine_limits import MAX_OPTION_WORDS
 from akunu.tokenizers.tokenizer import Tokenizer
 
 

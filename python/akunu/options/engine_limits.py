@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-MAX_OPTION_WORDS: Final = 4096  # kMaxOptionWords in src/core/rows.h
-MOST_BIASES: Final = MAX_OPTION_WORDS // 2  # of a text, two words each
-MAX_LOGPROBS: Final = 20  # kMaxLogprobs in src/core/rows.h
-MOST_DRAFTED: Final = 15  # tokens of a text at a time; kMostDrafted in src/inference/speculation.h
-MAX_GPUS: Final = 8  # kMaxRanks in src/core/kernel_params.h
-MAX_THREADS: Final = 256  # kMaxThreads in backend/cpu/cpu_device.cpp
+from akunu import _core
+
+MAX_OPTION_WORDS: Final = _core.OPTION_LIMITS["max_option_words"]
+MOST_BIASES: Final = MAX_OPTION_WORDS // _core.OPTION_LIMITS["words_per_bias"]  # of a text
+MAX_LOGPROBS: Final = _core.OPTION_LIMITS["max_logprobs"]
+MOST_DRAFTED: Final = _core.OPTION_LIMITS["most_drafted"]  # tokens of a text at a time
+MAX_GPUS: Final = _core.OPTION_LIMITS["max_gpus"]
+MAX_THREADS: Final = 256  # of the CPU device, kMaxThreads in backend/cpu/cpu_device.cpp
+SIDE_BY_SIDE: Final = 64  # texts that run at a time, at least: max_texts in src/core/chip.h

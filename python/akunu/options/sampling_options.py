@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from akunu.common.checks import MAX_UINT32, MAX_UINT64, token_id_list
 from akunu.common.typos import explains_typos_of_init
@@ -68,6 +69,7 @@ class SamplingOptions:
         Temperatures(0.0, 1e4),
         "0 (the default) takes the most likely words; higher surprises more.",
         packed="f",
+        note="0: greedy",
     )
     top_k: int = option(
         0,
@@ -120,6 +122,7 @@ class SamplingOptions:
         "Above 1 (the default): what was said lately is less likely.",
         packed="f",
         other_names=("repeat_penalty",),
+        note="over the last `penalty_window` tokens of the log",
     )
     frequency_penalty: float = option(
         0.0,
@@ -140,6 +143,7 @@ class SamplingOptions:
         packed="I",
         minus_one=2**31 - 1,
         other_names=("repeat_last_n",),
+        note="tokens, the row's own included",
     )
     penalize_prompt: bool = option(
         True,
@@ -147,6 +151,7 @@ class SamplingOptions:
         "Whether penalties and DRY look at the prompt too, or at the reply alone.",
         packed="I",
         opposite="no_prompt_penalties",
+        note="0: penalties and DRY look at the reply alone",
     )
     dry_multiplier: float = option(
         0.0,
@@ -191,12 +196,14 @@ class SamplingOptions:
         number=sampler_numbers,
         accepts="Sequence[str] | None",
         schema={"type": ["array", "null"], "items": {"type": "string"}},
+        note="kSampler... of four bits each, the first one lowest; 0: no more",
     )
     min_tokens: int = option(
         0,
         Integers(0, MAX_UINT32),
         "The least tokens to generate: the model cannot end its text before.",
         packed="I",
+        note="before so many are chosen, none of the stop ids is",
     )
     seed: int | None = option(
         None,
@@ -307,13 +314,24 @@ class SamplingOptions:
 
     def packed(self, seed: int) -> bytes:
         """Return the struct `Sampling` of src/core/rows.h; `seed` where the options have none."""
-        values = {
-            name: getattr(self, name) for name, each in declared_options().items() if each.packed
-        }
-        values["seed"] = seed if self.seed is None else self.seed
-        values = {name: declared_options()[name].number(each) for name, each in values.items()}
-        codes = "".join(each.packed for each in declared_options().values())
-        return struct.pack("<" + codes, *values.values())
+        numbers = []
+        for name, declared in _packed_options():
+            value = getattr(self, name)
+            if name == "seed" and value is None:
+                value = seed
+            numbers.append(value if declared.number is None else declared.number(value))
+        return _packed_struct().pack(*numbers)
+
+
+@cache
+def _packed_options() -> tuple[tuple[str, Declared], ...]:
+    """Return those that the engine gets in one record, in its order."""
+    return tuple((name, each) for name, each in declared_options().items() if each.packed)
+
+
+@cache
+def _packed_struct() -> struct.Struct:
+    return struct.Struct("<" + "".join(each.packed for _, each in _packed_options()))
 
 
 def declared_options() -> Mapping[str, Declared]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from akunu import _core
+from akunu.options.declarations import declared_of
 from akunu.options.text_options import LoadOptions
 
 
@@ -24,17 +25,18 @@ def begin_load(
     return _core.NativeLoad(
         os.fspath(path),
         device=options.device,
-        context=options.context,
         threads=int(options.threads or 0),
         kv_type=options.kv_type,
-        kv_memory=options.kv_memory,
-        gpu_memory=options.gpu_memory,
         gpus=options.gpus,
         prefix_cache=options.prefix_cache,
         max_waiting=options.max_waiting,
         adapters={name: os.fspath(each) for name, each in dict(options.adapters or {}).items()},
         alignment_heads=alignment_heads,
         draft=None if draft_path is None else os.fspath(draft_path),
-        prediction_head=options.prediction_head,
         mmproj=None if options.mmproj is None else os.path.expanduser(options.mmproj),
+        **{
+            name: getattr(options, name)
+            for name, declared in declared_of(LoadOptions).items()
+            if declared.packed
+        },
     )

@@ -11,7 +11,7 @@ from akunu.grammar import FreeText, Grammar
 from akunu.images.reader import refuse_images, take_images
 from akunu.templates.chat_template import ChatTemplate, chat_pieces, template_ids
 from akunu.templates.messages import checked, has_images
-from akunu.text.context_overflow import refuse_too_long
+from akunu.text.context_overflow import LONG, refuse_too_long
 from akunu.text.reply_splitter import ReplySplitter
 from akunu.thinking.markers import ThinkingMarkers, markers_of
 from akunu.thinking.switch import with_system
@@ -93,9 +93,10 @@ def render(
             template, messages, thinking, use.definitions, variables
         )
     pieces = chat_pieces(tokenizer, template, messages, tools=use.definitions, variables=variables)
-    refuse_too_long(tokenizer, pieces, context)
+    if sum([len(each) for each in pieces if isinstance(each, str)]) >= LONG:
+        refuse_too_long(tokenizer, pieces, context)
     markers = template.thinking_markers
-    is_open = markers.is_open(_end_of(tokenizer, pieces))
+    is_open = template.opens_thoughts(_end_of(tokenizer, pieces))
     opening, free = "", None
     if request.thinking_budget is not None:
         if not is_open:  # most models do it themselves; here it is certain that they do
@@ -116,7 +117,7 @@ def render(
         return ReplySplitter(
             markers,
             in_reasoning=is_open,
-            calls=use.parser,
+            calls=None if use.family is None else use.parser,
             must_call=use.must_call and holds_calls,
         )
 

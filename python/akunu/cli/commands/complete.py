@@ -18,10 +18,10 @@ from akunu.cli.text_input import text_of
 from akunu.cli.wording import shortened
 from akunu.hub.names import UnknownNameError
 from akunu.model import Model
+from akunu.options.engine_limits import SIDE_BY_SIDE
 from akunu.options.text_options import LoadOptions, SamplingOptions, sampling_options
 from akunu.text.completion import Completion
 from akunu.text.logprobs import TokenLogprob
-from akunu.text.submit import SIDE_BY_SIDE
 from akunu.text.text_stream import TextStream
 
 MOST_ANSWERS = SIDE_BY_SIDE + LoadOptions().max_waiting

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from akunu.cli.options import ESCAPES, biases, sampler_names, unescaped_all
+from akunu.cli.options import ESCAPES, value_of
 from akunu.cli.wording import refusal
 from akunu.errors import ArgumentError
 from akunu.model import Model
@@ -96,7 +96,7 @@ def escapes_in(name: str, text: str) -> str:
     >>> escapes_in("stop", r"\n"), escapes_in("stop", "END"), escapes_in("top_k", "3")
     (' (\\n is a newline)', '', '')
     """
-    if not isinstance(_FIELDS[field_name(name)].default, tuple) or text[:1] in '"[':
+    if declared_options()[field_name(name)].metavar != "TEXT" or text[:1] in '"[':
         return ""
     found = dict.fromkeys(re.findall(r"\\.", text))
     return f" ({', '.join(f'{each} is {ESCAPES[each][1]}' for each in found)})" if found else ""
@@ -191,26 +191,24 @@ def adapter_weights(text: str) -> dict[str, object]:
 
 def _value(field: str, text: str) -> object:
     """Return a text as the number, text or nothing that it is; SamplingOptions judges it."""
-    default = _FIELDS[field].default
-    if isinstance(default, bool):
+    default, metavar = _FIELDS[field].default, declared_options()[field].metavar
+    if not metavar:
         return {"on": True, "true": True, "off": False, "false": False}.get(text.lower(), text)
-    if field == "samplers":
-        return sampler_names(text)
-    if field == "stop_token_ids" and text.lower() not in ("none", "off"):
-        return [int(each) if each.isdecimal() else each for each in text.split()]
+    if metavar == "NAME,NAME":
+        return value_of(field, text, field)
     if text.lower() in ("none", "off"):
         return () if isinstance(default, tuple) else None
-    if field == "logit_bias":
-        return biases(field, text.split())
-    if field == "adapters":
+    if metavar == "NAME=NUMBER":
         return adapter_weights(text)
-    if isinstance(default, tuple):
-        if text[0] in '"[':
-            try:
-                return json.loads(text)
-            except ValueError as error:
-                raise ArgumentError(f"{field}: {text} is not JSON: {error}") from None
-        return unescaped_all(field, [text])[0]
+    if metavar != "TEXT" and declared_options()[field].is_list:
+        return value_of(field, text.split(), field)
+    if metavar == "TEXT" and text[0] in '"[':
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise ArgumentError(f"{field}: {text} is not JSON: {error}") from None
+    if metavar == "TEXT":
+        return value_of(field, [text], field)[0]
     for kind in (int, float):
         try:
             return kind(text)

@@ -154,7 +154,7 @@ async def detokenize(request: Request) -> Response:
 async def apply_template(request: Request) -> Response:
     """Return what a model would be given, for the same request as /v1/chat/completions."""
     settings = state_of(request).settings
-    asked = (await read_body(request, lambda body: chat_request(body, settings))).asked
+    asked = await read_body(request, lambda body: chat_request(body, settings))
     async with state_of(request).models.use(asked.model) as (_, model):
         try:
             ids = await prompt_of(model, asked.fitted(model))
