@@ -60,7 +60,6 @@ UPWARDS: dict[tuple[str, str], str] = {
 
 # What is on its way out: a line may go, none may come.
 CIRCLES_OF_OLD = {
-    ("cli.options", "cli.conversation.settings"),
     ("server.fields.table", "server.fields.meanings"),
 }
 INNER_IMPORTS_OF_OLD = 3  # that are more than MOST_INNER_IMPORTS, or have no reason

@@ -13,6 +13,7 @@ from akunu.cli.conversation import settings
 from akunu.cli.conversation.chat_session import ChatSession
 from akunu.cli.conversation.saved_conversation import read_conversation, save_conversation
 from akunu.cli.loading import title_of
+from akunu.cli.options import thinking_of
 from akunu.cli.reply.output import SWITCHES, switch, switched
 from akunu.cli.terminal import console
 from akunu.cli.terminal.clipboard import ClipboardError, copy_text
@@ -257,7 +258,7 @@ class ChatCommands:
         budget = talk.thinking_budget
         try:
             if name == settings.THINKING:
-                talk.thinking = settings.thinking_of(text)
+                talk.thinking = thinking_of(text)
             else:
                 talk.thinking_budget = settings.budget_of(text)
         except ArgumentError as error:

@@ -102,17 +102,6 @@ def escapes_in(name: str, text: str) -> str:
     return f" ({', '.join(f'{each} is {ESCAPES[each][1]}' for each in found)})" if found else ""
 
 
-def thinking_of(text: str) -> bool | str | None:
-    """Return what a person wrote of thinking: on, off, a level, or default.
-
-    >>> thinking_of("off"), thinking_of("low"), thinking_of("default")
-    (False, 'low', None)
-    """
-    words = {"on": True, "true": True, "off": False, "false": False, "none": False}
-    lower = text.strip().lower()
-    return None if lower == "default" else words.get(lower, lower)
-
-
 def budget_of(text: str) -> int | None:
     """Return how many tokens of thoughts a person allows; raises ArgumentError.
 
