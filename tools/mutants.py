@@ -4,11 +4,13 @@ All faults are compiled into one build, each behind a switch; AKUNU_MUTANT=17 tu
 So a fault costs no build, and a run without one tells which test files pass through it.
 
     python -m tools.mutants plant CLONE --count 200   edits the sources of a clone
+    python -m tools.mutants plant CLONE --like OTHER  the faults of another clone that fit
     python -m tools.mutants drop CLONE 12 40          takes back those that the compiler refuses
     python -m tools.mutants reach CLONE               runs each test file once, without a fault
     python -m tools.mutants run CLONE --results FILE  turns on one after the other
 
-Between the first and the third, CLONE is built, with AKUNU_WERROR=OFF.
+Before `reach`, CLONE is built, with AKUNU_WERROR=OFF, and installed where this Python finds it.
+--workers says how many files, or faults, are run at once, each on two processors of its own.
 
 A fault is noticed when a test fails, hangs or crashes. The files that pass through it are run until
 one fails, the quickest first, for as long as --most-seconds says: FILE, a CSV, has what happened.
@@ -22,13 +24,17 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 
 GROUPS = {
     "kernels": ["backend/cpu/kernels/**/*.h", "backend/cpu/kernels/**/*.cpp"],
@@ -40,8 +46,9 @@ GROUPS = {
     ]
     + ["src/text/token_matcher.cpp", "src/text/expression.cpp"],
 }
-# Whose tests are run: those that see the engine from near.
-FOLDERS = ("tests/kernels/", "tests/models/", "tests/unit/")
+# Whose tests are run.
+FOLDERS = tuple(f"tests/{name}/" for name in ("models", "kernels", "unit", "e2e", "server"))
+MOST_FILES_AT_ONCE = 8
 # What takes the place of an operator that stands between spaces.
 SWAPS = {
     " < ": " <= ",
@@ -106,6 +113,7 @@ class Mutant:
     line: int
     before: str
     after: str
+    planted: str  # the line with the switch
 
 
 @dataclass(frozen=True)
@@ -187,11 +195,31 @@ def plant(clone: Path, count: int) -> list[Mutant]:
                 continue
             name = str(path.relative_to(clone))
             before = lines[index]
-            mutants.append(Mutant(len(mutants), group, name, index + 1, before, made[1]))
+            mutants.append(Mutant(len(mutants), group, name, index + 1, before, *reversed(made)))
             lines[index] = made[0]
             path.write_text("\n".join(lines), encoding="utf-8")
+    return mutants
+
+
+def plant_like(clone: Path, others: list[Mutant]) -> list[Mutant]:
+    """The faults of another clone whose lines are here; of equal lines, at the nearest one."""
+    mutants = []
+    for other in others:
+        path = clone / other.file
+        lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+        same = [index for index, line in enumerate(lines) if line == other.before]
+        if same:
+            index = min(same, key=lambda each: abs(each + 1 - other.line))
+            lines[index] = other.planted
+            path.write_text("\n".join(lines), encoding="utf-8")
+            mutants.append(replace(other, line=index + 1))
+    return mutants
+
+
+def write_switch(clone: Path, mutants: list[Mutant]) -> None:
     switch = clone / "src" / "mutants.h"
-    switch.write_text(SWITCH.replace("MOST", str(len(mutants))), encoding="utf-8")
+    most = max(mutant.number for mutant in mutants) + 1
+    switch.write_text(SWITCH.replace("MOST", str(most)), encoding="utf-8")
     cmake = clone / "CMakeLists.txt"
     cmake.write_text(
         cmake.read_text(encoding="utf-8").replace(
@@ -200,7 +228,6 @@ def plant(clone: Path, count: int) -> list[Mutant]:
         ),
         encoding="utf-8",
     )
-    return mutants
 
 
 def listed(clone: Path) -> list[Mutant]:
@@ -223,71 +250,102 @@ def drop(clone: Path, numbers: list[int]) -> None:
     write_list(clone, [each for each in mutants if each.number not in numbers])
 
 
-def run_tests(clone: Path, file: str, environment: dict[str, str], limit: float) -> str | None:
-    """The first failure of a test file; None where it passes."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
+def spread(calls: Iterable[Callable[[set[int]], object]], workers: int) -> Iterator:
+    """What the calls return, as it comes. Each is given the processors that it may use."""
+    processors = sorted(os.sched_getaffinity(0))
+    free: SimpleQueue[set[int]] = SimpleQueue()
+    for i in range(workers):
+        free.put({processors[(i + j) % len(processors)] for j in range(2)})
+
+    def run(call: Callable[[set[int]], object]) -> object:
+        own = free.get()
+        try:
+            return call(own)
+        finally:
+            free.put(own)
+
+    with ThreadPoolExecutor(workers) as pool:
+        for done in as_completed([pool.submit(run, call) for call in calls]):
+            yield done.result()
+
+
+def run_tests(
+    clone: Path, files: list[str], environment: dict[str, str], limit: float, processors: set[int]
+) -> str | None:
+    """The first failure of test files; None where they pass."""
+    options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *options, *files],
+        cwd=clone,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,  # what a test started ends with it
+        preexec_fn=lambda: os.sched_setaffinity(0, processors),
+    )
     try:
-        run = subprocess.run(
-            [*command, file],
-            cwd=clone,
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=limit,
-        )
+        said, _ = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
-        return f"{file} (did not end)"
-    if run.returncode in (0, 5):
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return f"{' '.join(files)} (did not end)"
+    if process.returncode in (0, 5):
         return None
-    found = re.search(r"^(?:FAILED|ERROR) (\S+)", run.stdout, re.MULTILINE)
-    return found[1] if found else f"{file} (exit status {run.returncode})"
+    found = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
+    return found[1] if found else f"{' '.join(files)} (exit status {process.returncode})"
 
 
-def reach(clone: Path) -> None:
+def reach(clone: Path, workers: int) -> None:
     """Which test files pass through which fault, and what each takes."""
     path = clone / "reach.json"
     found = json.loads(path.read_text()) if path.exists() else {}
-    for test in sorted((clone / "tests").rglob("test_*.py")):
-        name = str(test.relative_to(clone))
-        if name in found or not name.startswith(FOLDERS):
-            continue
+
+    def look(name: str, processors: set[int]) -> tuple[str, dict]:
         folder = clone / "passed" / name.replace("/", "_")
         folder.mkdir(parents=True, exist_ok=True)
         started = time.monotonic()
-        failed = run_tests(clone, name, {"AKUNU_MUTANTS_PASSED": str(folder)}, 900)
+        environment = {"AKUNU_MUTANTS_PASSED": str(folder)}
+        failed = run_tests(clone, [name], environment, 300, processors)
+        seconds = time.monotonic() - started
         passed = {int(line) for each in folder.iterdir() for line in each.read_text().split()}
-        found[name] = {
-            "seconds": time.monotonic() - started,
-            "passed": sorted(passed),
-            "failed": failed,
-        }
+        return name, {"seconds": seconds, "passed": sorted(passed), "failed": failed}
+
+    tests = [test for folder in FOLDERS for test in sorted((clone / folder).rglob("test_*.py"))]
+    names = [name for test in tests if (name := str(test.relative_to(clone))) not in found]
+    for name, seen in spread([partial(look, name) for name in names], workers):
+        found[name] = seen
         path.write_text(json.dumps(found))
-        print(
-            f"{name}: {len(passed)} faults, {found[name]['seconds']:.0f} s, {failed or 'green'}",
-            flush=True,
-        )
+        took, failed = f"{seen['seconds']:.0f} s", seen["failed"] or "green"
+        print(f"{name}: {len(seen['passed'])} faults, {took}, {failed}", flush=True)
 
 
-def tests_of(mutant: Mutant, found: dict[str, dict]) -> Iterator[tuple[str, float]]:
-    """Green test files that pass through the fault, the quickest first."""
-    through = [
+def tests_of(mutant: Mutant, found: dict[str, dict]) -> Iterator[tuple[list[str], float]]:
+    """Green test files that pass through the fault, some at once and the quickest first."""
+    through = sorted(
         (each["seconds"], name)
         for name, each in found.items()
         if mutant.number in each["passed"] and not each["failed"]
-    ]
-    for seconds, name in sorted(through):
-        yield name, seconds
+    )
+    n_files = 1  # mostly one is enough
+    while through:
+        some, through = through[:n_files], through[n_files:]
+        yield [name for _, name in some], sum(seconds for seconds, _ in some)
+        n_files = min(2 * n_files, MOST_FILES_AT_ONCE)
 
 
-def turn_on(clone: Path, mutant: Mutant, found: dict[str, dict], most_seconds: float) -> Result:
+def turn_on(
+    clone: Path, mutant: Mutant, found: dict[str, dict], most_seconds: float, processors: set[int]
+) -> Result:
     started = time.monotonic()
     outcome, by = "not passed through", ""
-    for name, seconds in tests_of(mutant, found):
+    for files, seconds in tests_of(mutant, found):
         outcome = "not noticed"
         if time.monotonic() - started > most_seconds:
             outcome = "out of time"
             break
-        failed = run_tests(clone, name, {"AKUNU_MUTANT": str(mutant.number)}, 60 + 4 * seconds)
+        environment = {"AKUNU_MUTANT": str(mutant.number)}
+        failed = run_tests(clone, files, environment, 60 + 3 * seconds, processors)
         if failed:
             outcome, by = "noticed", failed
             break
@@ -302,18 +360,24 @@ def main() -> int:
     parser.add_argument("clone", type=Path)
     parser.add_argument("numbers", type=int, nargs="*", help="of faults to drop")
     parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--like", type=Path, help="a clone with faults")
     parser.add_argument("--results", type=Path)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--most-seconds", type=float, default=120)
     arguments = parser.parse_args()
     clone = arguments.clone.resolve()
     if arguments.what == "plant":
-        mutants = plant(clone, arguments.count)
+        if arguments.like:
+            mutants = plant_like(clone, listed(arguments.like))
+        else:
+            mutants = plant(clone, arguments.count)
+        write_switch(clone, mutants)
         write_list(clone, mutants)
         print(Counter(mutant.group for mutant in mutants))
     elif arguments.what == "drop":
         drop(clone, arguments.numbers)
     elif arguments.what == "reach":
-        reach(clone)
+        reach(clone, arguments.workers)
     else:
         found = json.loads((clone / "reach.json").read_text())
         results: Path = arguments.results
@@ -325,10 +389,12 @@ def main() -> int:
             writer = csv.DictWriter(file, [field.name for field in fields(Result)])
             if not done:
                 writer.writeheader()
-            for mutant in listed(clone):
-                if mutant.number in done:
-                    continue
-                result = turn_on(clone, mutant, found, arguments.most_seconds)
+            calls = [
+                partial(turn_on, clone, mutant, found, arguments.most_seconds)
+                for mutant in listed(clone)
+                if mutant.number not in done
+            ]
+            for result in spread(calls, arguments.workers):
                 writer.writerow(asdict(result))
                 file.flush()
                 print(f"{result.number} {result.place}: {result.outcome} {result.by}", flush=True)

@@ -88,7 +88,7 @@ __all__ = [
     "pull",
 ]
 
-_HOMES = {
+_EXPORTS = {
     "AsyncTextStream": "akunu.text.async_text_stream",
     "CachePages": "akunu.model_facts",
     "Completion": "akunu.text.completion",
@@ -119,8 +119,8 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         value: object = version("akunu")
-    elif name in _HOMES:
-        value = getattr(import_module(_HOMES[name]), name)
+    elif name in _EXPORTS:
+        value = getattr(import_module(_EXPORTS[name]), name)
     else:
         raise AttributeError(f"module 'akunu' has no attribute {name!r}")
     globals()[name] = value  # the next access does not come here

@@ -76,12 +76,11 @@ class Model(EncoderCalls):
         self._tokenizer = tokenizer
         self._config = ModelConfig(**native.config)
         self._context = native.context
-        self._adapters = tuple(native.adapters)
         self._embedding = facts_of(native, path)
         self._ranking = ranking_facts_of(native, path, tokenizer)
         sampling, notes = sampling_defaults_of(files, path)
         self._files = seen_files(files)
-        self._sampling_defaults = MappingProxyType(sampling)
+        self._pipeline.sampling_defaults = MappingProxyType(sampling)
         self.thread_choice = thread_choice
         chosen = [thread_choice.note()] if thread_choice else []
         self._notes = (*native.notes, *chosen, *tokenizer.notes, *notes)
@@ -122,7 +121,7 @@ class Model(EncoderCalls):
     @property
     def adapters(self) -> tuple[str, ...]:
         """Names of the adapters that the model was loaded with, in order."""
-        return self._adapters
+        return self._pipeline.adapters
 
     @property
     def reads_images(self) -> bool:
@@ -145,7 +144,7 @@ class Model(EncoderCalls):
         neither says. `generate` and `chat` do not use it unless
         you pass it on: `model.chat(messages, **model.sampling_defaults)`.
         """
-        return self._sampling_defaults
+        return self._pipeline.sampling_defaults
 
     @property
     def memory(self) -> MemoryReport:
@@ -484,7 +483,8 @@ class Model(EncoderCalls):
         )
         tokens = token_ids(prompt, self._config.vocab_size, "prompt")
         text = Prompt(tokens, rendered, shorten=shorten)
-        return TextStream(self._open(), self._pipeline.begin(options, text))
+        constraint = self._pipeline.constraint(options, text)
+        return TextStream(self._open(), self._pipeline.begin(options, text, constraint))
 
     def close(self) -> None:
         """Free the model; texts under way end with an AkunuError. Closing twice is fine."""

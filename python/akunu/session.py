@@ -286,7 +286,9 @@ class Session:
             state = self._settled()
             native = self._model._open()
             prompt = self._reply_prompt(state, chosen)
-            decoder = self._model._pipeline.begin(chosen, prompt, priority_of(priority))
+            pipeline = self._model._pipeline
+            constraint = pipeline.constraint(chosen, prompt)
+            decoder = pipeline.begin(chosen, prompt, constraint, priority_of(priority))
             pieces = TextStream(native, decoder)
             tokens = tuple(prompt.tokens.tolist())
             self._pending = _Pending(state, decoder, weakref.ref(pieces), tokens)
@@ -366,7 +368,7 @@ class Session:
                 is_text = state.messages is None and chosen.form is None
                 is_quick = is_text and pipeline.encodes_quickly(state.tokens)
                 compiled, prompt, constraint = ready() if is_quick else await result_of(ready)
-                decoder = pipeline.begin(compiled, prompt, priority, constraint=constraint)
+                decoder = pipeline.begin(compiled, prompt, constraint, priority)
                 pending.prompt = tuple(prompt.tokens.tolist())
                 pending.decoder = decoder
                 return decoder

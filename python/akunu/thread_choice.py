@@ -21,9 +21,9 @@ from akunu import _core
 from akunu.errors import AkunuError
 from akunu.options.text_options import AUTO, LoadOptions, SamplingOptions
 
-READ: Final = 256
+PROMPT_TOKENS: Final = 256
 """Tokens that are read in the turn for which the threads are chosen."""
-WRITTEN: Final = 128
+GENERATED_TOKENS: Final = 128
 """Tokens that are written in it."""
 
 _AS_GOOD: Final = 1.03  # of the shortest time: measurements of the same thing differ by so much
@@ -48,7 +48,7 @@ class ThreadPoint:
         >>> ThreadPoint(threads=4, reading=512.0, writing=64.0).turn_seconds
         2.5
         """
-        return READ / self.reading + WRITTEN / self.writing
+        return PROMPT_TOKENS / self.reading + GENERATED_TOKENS / self.writing
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@
 #include <array>
 
 #include "core/error.h"
+#include "core/sha256.h"
 #include "text/chat_writer.h"
-#include "text/sha256.h"
 #include "text/turn_formats.h"
 
 namespace akunu {
@@ -39,6 +39,15 @@ std::array<ChatFormat, kTemplateCount> make_formats() {
   return formats;
 }
 
+std::string sha256_digits(std::string_view text) {
+  std::string digits;
+  for (const uint8_t byte : sha256(std::as_bytes(std::span(text)))) {
+    digits += "0123456789abcdef"[byte >> 4];
+    digits += "0123456789abcdef"[byte & 0xF];
+  }
+  return digits;
+}
+
 }  // namespace
 
 const ChatFormat& chat_format_of(std::string_view chat_template) {
@@ -49,7 +58,7 @@ const ChatFormat& chat_format_of(std::string_view chat_template) {
         "a "
         "text");
   if (chat_template.ends_with('\n')) chat_template.remove_suffix(1);  // as Jinja does
-  const std::string digest = sha256_hex(chat_template);
+  const std::string digest = sha256_digits(chat_template);
   const auto* known = std::ranges::find(kTemplates, digest, &KnownTemplate::sha256);
   if (known == std::end(kTemplates))
     throw UnsupportedModelError(

@@ -20,7 +20,9 @@ import akunu
 from akunu import _core
 from akunu.cli.measuring.bench_plan import Test as Shape
 from akunu.cli.measuring.bench_plan import numbers, pairs, plan
-from akunu.cli.measuring.operation_counts import Matrices, Work, WorkModel
+from akunu.cli.measuring.operation_counts import Matrices
+from akunu.cli.measuring.operation_counts import OperationCounts as Work
+from akunu.cli.measuring.operation_counts import OperationModel as WorkModel
 from akunu.cli.measuring.roofline import Limits
 from akunu.cli.terminal.console import UsageError
 from arithmetic import available_levels

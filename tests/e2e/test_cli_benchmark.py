@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from akunu.cli.measuring.benchmark_run import percentiles
+from akunu.cli.measuring.text_run import percentiles
 from lines import each_line
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -17,7 +17,7 @@ import akunu
 from akunu import _core
 from akunu.cli.commands.profile import by_kind
 from akunu.cli.measuring.bench_plan import Test as Step
-from akunu.cli.measuring.operation_counts import WorkModel
+from akunu.cli.measuring.operation_counts import OperationModel as WorkModel
 from lines import each_line
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -22,7 +22,7 @@ from ember_in_halves import rewritten
 from gguf.quants import dequantize
 
 import akunu
-from akunu.common.atomic_file import written_whole
+from akunu.common.atomic_file import atomic_write as written_whole
 from lines import each_line
 
 sys.path.append(str(Path(__file__).parents[1] / "models"))

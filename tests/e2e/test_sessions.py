@@ -420,12 +420,13 @@ def test_whatever_kills_it_leaves_the_old_file_or_the_new_one(tmp_path: Path, em
     session.save(path)
     chance = random.Random(5)
     seen = set()
-    for _ in range(12):
+    for i in range(12):
         child = subprocess.Popen(
             [sys.executable, "-c", _SAVES, str(path)], stdout=subprocess.PIPE, text=True
         )
         assert child.stdout is not None
-        assert child.stdout.readline() == "saved\n"
+        for _ in range(1 + i % 2):  # either text is the last one where saving takes long
+            assert child.stdout.readline() == "saved\n"
         time.sleep(chance.random() * 0.1)
         child.send_signal(signal.SIGKILL)
         child.wait()

@@ -22,7 +22,7 @@ from akunu import (
 )
 from akunu.hub import transfer
 from akunu.hub.find import fetchable
-from akunu.hub.load_check import outline_of
+from akunu.hub.load_check import headers_only as outline_of
 from akunu.hub.names import RepoName
 from akunu.hub.repository import look_up
 from akunu.hub.watch import Watch

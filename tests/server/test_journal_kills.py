@@ -75,6 +75,7 @@ class Asking:
         self.body = {**body, **_LONG} if body.get("ignore_eos") else body
         self.key = f"{number}-{name}".replace(" ", "-")
         self.text = ""
+        self.n_pieces = 0
         self.n_cuts = 0
 
     def ask(self, client: httpx.Client, last_event: int | None = None) -> Iterator[str]:
@@ -93,6 +94,7 @@ class Asking:
                 n_events = self.text.count("\n\n") if self.is_stream else None
                 for piece in self.ask(client, n_events):
                     part += piece
+                    self.n_pieces += 1
             except httpx.TransportError:
                 self.n_cuts += bool(part)
                 if self.is_stream:  # what is no whole event is thrown away, as by EventSource
@@ -134,9 +136,12 @@ def test_a_killed_server_changes_no_byte(n_kills: int, tmp_path: Path) -> None:
     try:
         with _clients(server.address, askings, is_over) as errors:
             for i in range(n_kills):
+                n_pieces = sum(each.n_pieces for each in askings)
                 server.start()
-                if i % 8:  # else while it starts
+                if i % 8:  # while clients read; else while it starts
                     server.wait_until_ready()
+                    while sum(each.n_pieces for each in askings) == n_pieces and not errors:
+                        time.sleep(0.01)
                 time.sleep(moments.uniform(0.0, 0.8))
                 server.kill()
             server.start()

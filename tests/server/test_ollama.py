@@ -14,7 +14,7 @@ from add_tool import FUNCTION
 from running_server import EMBER, running
 
 import akunu
-from akunu.server import ServedModels
+from akunu.server import ServedModels, ServerSettings
 from akunu.server.ollama.fields import chat_request
 from lines import each_line
 
@@ -134,7 +134,8 @@ def test_results_without_a_known_name_belong_to_the_calls_in_their_order(
     results = [{"role": "tool", "content": "3", **names} for _ in calls]
     turns = [*SUM, {"role": "assistant", "content": "", "tool_calls": calls}, *results]
     assert chat(client, messages=turns, options={"num_predict": 1})["eval_count"] == 1
-    messages = chat_request({"model": "ember", "messages": turns}).asked.arguments["messages"]
+    asked = chat_request({"model": "ember", "messages": turns}, ServerSettings())
+    messages = asked.arguments["messages"]
     assert [message["tool_call_id"] for message in messages[-2:]] == ["x", "y"]
 
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from akunu import ArgumentError
-from akunu.ray.settings import RaySettings, asked, asked_of_serve
+from akunu.ray.settings import RaySettings
+from akunu.ray.settings import cluster_options as asked
+from akunu.ray.settings import options_of_serve as asked_of_serve
 from akunu.server.settings import declared_settings
 from lines import each_line
 

@@ -113,7 +113,7 @@ def test_with_little_address_space_it_does_not_begin(tmp_path: Path) -> None:
     program = (
         "import resource, sys; n = 300 << 20; resource.setrlimit(resource.RLIMIT_AS, (n, n)); "
         "from akunu.cli.main import main; sys.exit(main(['serve', '--port', '0', 'ember', "
-        "'--context', '4096']))"
+        "'--context', '4096', '--threads', '2']))"  # each takes 8 MiB for its stack
     )
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
     done = subprocess.run(

@@ -9,7 +9,7 @@ import pyte
 from akunu.cli.reply.markdown_lines import Symbols
 from akunu.cli.reply.renderer import ReplyLook as Look
 from akunu.cli.reply.renderer import ReplyRenderer
-from akunu.cli.terminal.last_rows import Painter
+from akunu.cli.terminal.live_rows import LiveRows as Painter
 
 FULL = Look(symbols=Symbols())
 

@@ -19,7 +19,7 @@ from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
 from akunu.templates import limits
 from akunu.templates.chat_template import CHATML, ChatTemplate, encode_chat
 from akunu.tokenizers.tokenizer import Tokenizer
-from akunu.tools.tools_in_messages import told_messages
+from akunu.tools.tools_in_messages import messages_with_tools as told_messages
 from lines import each_line
 
 WEATHER = {

@@ -17,7 +17,7 @@ from akunu.cli.reply.markdown_lines import Symbols
 from akunu.cli.reply.renderer import ReplyLook as Look
 from akunu.cli.reply.renderer import ReplyRenderer
 from akunu.cli.terminal.console import for_terminal
-from akunu.cli.terminal.last_rows import Painter
+from akunu.cli.terminal.live_rows import LiveRows as Painter
 from lines import each_line
 
 PLAIN = Look(markdown=False, styles=False)

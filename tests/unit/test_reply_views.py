@@ -11,8 +11,9 @@ from akunu.cli.reply.output import ReplyOptions
 from akunu.cli.reply.renderer import ReplyRenderer
 from akunu.cli.reply.summary import reply_summary
 from akunu.cli.reply.terminal_output import TerminalOutput
-from akunu.cli.reply.thinking_view import FoldedThoughts, ShownThoughts
-from akunu.cli.terminal.last_rows import Painter
+from akunu.cli.reply.thinking_view import FoldedThoughts
+from akunu.cli.reply.thinking_view import VisibleThoughts as ShownThoughts
+from akunu.cli.terminal.live_rows import LiveRows as Painter
 from akunu.text.completion import Completion
 from akunu.text.deltas import ReasoningDelta, TextDelta
 from akunu.text.reply_splitter import ReplySplitter

@@ -17,7 +17,8 @@ from akunu.text.reply_decoder import ReplyDecoder
 from akunu.text.reply_splitter import ReplySplitter
 from akunu.thinking.markers import markers_of
 from akunu.tools import ToolCall
-from akunu.tools.tool_choice import ToolUse, tool_use
+from akunu.tools.tool_choice import ChatTools as ToolUse
+from akunu.tools.tool_choice import chat_tools as tool_use
 from lines import each_line
 
 

@@ -97,7 +97,7 @@ def akunu_app() -> typer.Typer:
     app.command()(tokenize)
     app.command()(inspect)
     app.command(help=BENCH_HELP)(bench)
-    app.command()(benchmark)
+    app.command("benchmark", hidden=True)(benchmark)
     app.command()(profile)
     app.command(help=PERPLEXITY_HELP)(perplexity)
     app.command(help=CONVERT_HELP)(convert)

@@ -10,12 +10,29 @@ import typer
 from akunu.cli import commands, options
 from akunu.cli.options import load_options
 from akunu.cli.terminal import console
+from akunu.options.option_checks import AUTO
 
 BENCH_HELP = """Measure how fast a model runs here.
 
 The options, columns and keys are those of llama-bench. A test is a prompt (pp), a generated text
 (tg) or both (pg), each behind a text of some depth. Lists are separated by commas, options may be
-repeated, and every combination is measured."""
+repeated, and every combination is measured.
+
+With --texts, texts of real words are measured as a server sees them, alone and side by side: -n is
+the tokens of a reply (64), -r the rounds of a case."""
+
+Prompts = Annotated[
+    str | None,
+    typer.Option("--prompts", metavar="NAMES", help="short, medium, long: 32, 256, 2048."),
+]
+SideBySide = Annotated[
+    list[str] | None,
+    typer.Option("--side-by-side", metavar="NUMBERS", help="Texts at a time; 1,4,16."),
+]
+Compare = Annotated[
+    Path | None,
+    typer.Option("--compare", metavar="FILE", help="JSON of an earlier run to compare with."),
+]
 
 PERPLEXITY_HELP = """Say how well a model predicts a text.
 
@@ -55,10 +72,49 @@ def bench(
         bool,
         typer.Option("--roofline", help="Measure bandwidth and peak as well: shares, by kernel."),
     ] = False,
+    texts: Annotated[
+        bool, typer.Option("--texts", help="Measure texts of real words, as a server sees them.")
+    ] = False,
+    prompts: Prompts = None,
+    side_by_side: SideBySide = None,
+    compare: Compare = None,
 ) -> int:
     """Measure how fast a model runs here."""
 
+    def run_texts() -> int:
+        for name, given in (
+            ("--n-prompt", n_prompt),
+            ("-pg", prompt_gen),
+            ("--n-depth", n_depth),
+            ("--roofline", roofline),
+            ("--gpus", gpus != 1),
+            ("--output csv", output == "csv"),
+        ):
+            if given:
+                raise console.UsageError(f"{name} is not for --texts, which measures real words")
+        return commands.bench_texts.BenchTextsCommand(
+            model=model,
+            prompts=prompts,
+            side_by_side=side_by_side,
+            reply_tokens=_one("--n-gen", n_gen) or 64,
+            rounds=repetitions,
+            threads=AUTO if threads == [AUTO] else _one("--threads", threads),
+            device=device,
+            kv_type=kv_type,
+            json=output == "json",
+            compare=compare,
+        ).run()
+
     def run() -> int:
+        if texts:
+            return run_texts()
+        for name, given in (
+            ("--prompts", prompts),
+            ("--side-by-side", side_by_side),
+            ("--compare", compare),
+        ):
+            if given is not None:
+                raise console.UsageError(f"{name} is for --texts, which measures real words")
         return commands.bench.BenchCommand(
             model=model,
             n_prompt=n_prompt,
@@ -77,16 +133,23 @@ def bench(
     return console.reported(run)
 
 
+def _one(option: str, given: list[str] | None) -> int | None:
+    """Return the number of an option that takes several elsewhere; raises UsageError."""
+    if given is None:
+        return None
+    try:
+        (number,) = map(int, given)
+    except ValueError:
+        raise console.UsageError(
+            f"{option} is {','.join(given)!r}; with --texts it must be one number"
+        ) from None
+    return number
+
+
 def benchmark(
     model: options.Model = "ember",
-    prompts: Annotated[
-        str | None,
-        typer.Option("--prompts", metavar="NAMES", help="short, medium, long: 32, 256, 2048."),
-    ] = None,
-    side_by_side: Annotated[
-        list[str] | None,
-        typer.Option("--side-by-side", metavar="NUMBERS", help="Texts at a time; 1,4,16."),
-    ] = None,
+    prompts: Prompts = None,
+    side_by_side: SideBySide = None,
     reply_tokens: Annotated[
         int, options.count("-n", "--reply-tokens", help="Tokens of a reply.")
     ] = 64,
@@ -95,15 +158,12 @@ def benchmark(
     device: options.Device = "auto",
     kv_type: options.KvType = "f16",
     json: options.Json = False,
-    compare: Annotated[
-        Path | None,
-        typer.Option("--compare", metavar="FILE", help="JSON of an earlier run to compare with."),
-    ] = None,
+    compare: Compare = None,
 ) -> int:
-    """Measure texts of real words, alone and side by side."""
+    """Measure texts of real words: the same as `akunu bench --texts`."""
 
     def run() -> int:
-        return commands.benchmark.BenchmarkCommand(
+        return commands.bench_texts.BenchTextsCommand(
             model=model,
             prompts=prompts,
             side_by_side=side_by_side,

@@ -8,17 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from akunu.cli import options
+from akunu.cli.output_constraint import constraint_of_options
 from akunu.options.declarations import declared_of
 from akunu.options.load_options import LoadOptions
 
 if TYPE_CHECKING:
-    from akunu.cli.text_form import Form
+    from akunu.cli.output_constraint import OutputConstraint
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 Loading = Callable[[], LoadOptions]
 """Checks and returns how a model is loaded; raises UsageError."""
-GivenForm = Callable[[], "Form | None"]
+GivenForm = Callable[[], "OutputConstraint | None"]
 """Reads and returns the form of the text; raises UsageError."""
 
 _FORM: Final[Mapping[str, tuple[Any, Any]]] = {
@@ -51,10 +52,8 @@ def takes_form(command: Command) -> Command:
     return _with_options(command, "form", flags, _form)
 
 
-def _form(*, weaken_schema: bool, **given: Any) -> Form | None:
-    from akunu.cli.text_form import given_form
-
-    return given_form(**given, weaken=weaken_schema)
+def _form(*, weaken_schema: bool, **given: Any) -> OutputConstraint | None:
+    return constraint_of_options(**given, weaken=weaken_schema)
 
 
 def _with_options(

@@ -54,3 +54,14 @@ def refusal(error: ArgumentError, name: str = "") -> str:
     declared = declared_options().get(option)
     or_minus_one = ", or -1" if declared and declared.minus_one is not ... else ""
     return f"{name} is {shown}; it must be {allowed}{or_minus_one}"
+
+
+def thinking_of(text: str) -> bool | str | None:
+    """Return what a person wrote of thinking: on, off, a level, or default.
+
+    >>> thinking_of("off"), thinking_of("low"), thinking_of("default")
+    (False, 'low', None)
+    """
+    words = {"on": True, "true": True, "off": False, "false": False, "none": False}
+    lower = text.strip().lower()
+    return None if lower == "default" else words.get(lower, lower)

@@ -34,7 +34,7 @@ def check_target(path: Path, *, force: bool, sources: Iterable[Path]) -> None:
 
 
 @contextmanager
-def written_whole(path: Path, size: int | None = None, *, force: bool) -> Iterator[BinaryIO]:
+def atomic_write(path: Path, size: int | None = None, *, force: bool) -> Iterator[BinaryIO]:
     """Open a file beside `path` that takes its place when the block ends well, else vanishes.
 
     `size` is how many bytes it will have, to be refused here where the disk has fewer. Raises

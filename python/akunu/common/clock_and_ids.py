@@ -3,7 +3,7 @@
 Whoever has to repeat an answer to the byte (the server's journal) has them follow from a few bytes:
 
 >>> def ids() -> list[str]:
-...     with drawn_from(Drawn(b"key", 0.0)):
+...     with ids_from(DerivedIds(b"key", 0.0)):
 ...         return [random_hex(2), random_hex(2)]
 >>> ids() == ids()
 True
@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 
-class Drawn:
+class DerivedIds:
     """Bytes that look random and follow from a key, and a moment that stays."""
 
     def __init__(self, key: bytes, now: float) -> None:
@@ -34,36 +34,36 @@ class Drawn:
         self._n_drawn += 1
         return hashlib.blake2b(number, digest_size=n_bytes, key=self._key).hexdigest()
 
-    def part(self, index: int) -> Drawn:
+    def part(self, index: int) -> DerivedIds:
         """Return another source, whose bytes do not depend on what this one gave before.
 
-        >>> Drawn(b"key", 0.0).part(0).hex(4) != Drawn(b"key", 0.0).part(1).hex(4)
+        >>> DerivedIds(b"key", 0.0).part(0).hex(4) != DerivedIds(b"key", 0.0).part(1).hex(4)
         True
         """
         name = b"part" + index.to_bytes(8, "little")
-        return Drawn(hashlib.blake2b(name, digest_size=32, key=self._key).digest(), self.now)
+        return DerivedIds(hashlib.blake2b(name, digest_size=32, key=self._key).digest(), self.now)
 
 
-_DRAWN: ContextVar[Drawn | None] = ContextVar("akunu drawn", default=None)
+_DERIVED: ContextVar[DerivedIds | None] = ContextVar("akunu derived ids", default=None)
 
 
 @contextmanager
-def drawn_from(drawn: Drawn) -> Iterator[None]:
-    """Have this task, and tasks that it begins, draw from here."""
-    token = _DRAWN.set(drawn)
+def ids_from(ids: DerivedIds) -> Iterator[None]:
+    """Have this task, and tasks that it begins, have ids and moments from here."""
+    token = _DERIVED.set(ids)
     try:
         yield
     finally:
-        _DRAWN.reset(token)
+        _DERIVED.reset(token)
 
 
 def random_hex(n_bytes: int) -> str:
     """Return random bytes as hexadecimal digits."""
-    drawn = _DRAWN.get()
-    return os.urandom(n_bytes).hex() if drawn is None else drawn.hex(n_bytes)
+    ids = _DERIVED.get()
+    return os.urandom(n_bytes).hex() if ids is None else ids.hex(n_bytes)
 
 
 def now() -> float:
     """Return the time, in seconds as `time.time` has them."""
-    drawn = _DRAWN.get()
-    return time.time() if drawn is None else drawn.now
+    ids = _DERIVED.get()
+    return time.time() if ids is None else ids.now

@@ -9,11 +9,13 @@ from typing import TypeAlias
 from akunu.cli.terminal.progress import Progress
 from akunu.common.checks import refusal
 
-Told: TypeAlias = Callable[[int, int], None]
+ProgressCallback: TypeAlias = Callable[[int, int], None]
 
 
 @contextmanager
-def told(progress: bool | Told, what: str) -> Iterator[Told | None]:
+def progress_callback(
+    progress: bool | ProgressCallback, what: str
+) -> Iterator[ProgressCallback | None]:
     """Yield what is to be called with how many texts are done, of how many; None: nothing.
 
     True writes a line to standard error, where that is a terminal, as long as the block lasts.

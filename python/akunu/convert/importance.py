@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
-from akunu.common.atomic_file import written_whole
+from akunu.common.atomic_file import atomic_write
 from akunu.common.files import open_regular
 from akunu.convert.gguf_writer import GgufLayout, TensorPlan, Value
 from akunu.errors import ArgumentError, ModelFormatError
@@ -65,7 +65,7 @@ class ImportanceMatrix:
         """Write the GGUF form, whole or not at all.
 
         `counts`: how many rows each matrix of an entry is of. `chunk_size`: tokens of a chunk.
-        Raises what `written_whole` raises.
+        Raises what `atomic_write` raises.
         """
         tensors = []
         data = []
@@ -84,7 +84,7 @@ class ImportanceMatrix:
             ],
             tensors,
         )
-        with written_whole(path, layout.size, force=force) as file:
+        with atomic_write(path, layout.size, force=force) as file:
             file.write(layout.head)
             for tensor, numbers in zip(tensors, data, strict=True):
                 layout.write_tensor(file, tensor, numbers.astype(np.float32).view(np.uint8))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu import __version__, _core
-from akunu.common.atomic_file import written_whole
+from akunu.common.atomic_file import atomic_write
 from akunu.convert.gguf_writer import GgufLayout, TensorPlan, Value
 from akunu.convert.recipes import ModelShape, Recipe, chosen_format, fitting_format, is_quantised
 from akunu.convert.sources import ModelSource, Tensor
@@ -138,7 +138,7 @@ class Quantization:
         Raises ArgumentError for numbers that cannot be quantised (NaN, infinity), ModelFormatError
         where the source is truncated meanwhile, and AkunuError for a disk that is full.
         """
-        with written_whole(path, self.size, force=force) as file:
+        with atomic_write(path, self.size, force=force) as file:
             file.write(self._layout.head)
             for number, step in enumerate(self.steps):
                 if on_step is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from akunu.common.progress_line import told
+from akunu.common.progress_line import progress_callback
 from akunu.embedding.embed import EmbeddingJob, checked_texts, embedding_options, no_embedding
 from akunu.embedding.reranking import RankJob, checked_documents, no_ranking
 from akunu.text.wakers import done
@@ -74,7 +74,7 @@ class EncoderCalls:
         >>> vectors @ vectors[0]  # doctest: +SKIP
         array([1.    , 0.7882, 0.2876], dtype=float32)
         """
-        with told(progress, "embedding") as count:
+        with progress_callback(progress, "embedding") as count:
             job = self._embedding_job(
                 [texts] if isinstance(texts, str) else texts,
                 (prompt_name, prompt),
@@ -106,7 +106,7 @@ class EncoderCalls:
         progress: bool | Callable[[int, int], None] = False,
     ) -> Any:
         """Await the vectors of texts; arguments, result and errors are those of `embed`."""
-        with told(progress, "embedding") as count:
+        with progress_callback(progress, "embedding") as count:
             job = self._embedding_job(
                 [texts] if isinstance(texts, str) else texts,
                 (prompt_name, prompt),
@@ -158,7 +158,7 @@ class EncoderCalls:
         >>> best.document  # doctest: +SKIP
         'The giant panda is a bear.'
         """
-        with told(progress, "ranking") as count:
+        with progress_callback(progress, "ranking") as count:
             job = self._rank_job(
                 query,
                 documents,
@@ -185,7 +185,7 @@ class EncoderCalls:
         progress: bool | Callable[[int, int], None] = False,
     ) -> list[Ranked]:
         """Await the documents, best first; arguments, result and errors are those of `rank`."""
-        with told(progress, "ranking") as count:
+        with progress_callback(progress, "ranking") as count:
             job = self._rank_job(
                 query,
                 documents,

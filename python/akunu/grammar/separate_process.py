@@ -268,8 +268,9 @@ class _Process:
     def __init__(self, budget: CompileBudget) -> None:
         program = (
             f"import sys; sys.path[:] = {sys.path!r}; "
-            f"from akunu.grammar.worker import work; "
-            f"work({budget.seconds!r}, {budget.n_bytes}, {engine_numbers()!r}, {_IDLE_SECONDS!r})"
+            f"from akunu.grammar.worker import run_jobs; "
+            f"run_jobs({budget.seconds!r}, {budget.n_bytes}, {engine_numbers()!r}, "
+            f"{_IDLE_SECONDS!r})"
         )
         self._is_ready = False
         self._log = _log_file()

@@ -47,7 +47,7 @@ class Structure:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class FormArgument:
+class StructureArgument:
     """The argument that says what form a text has. Its grammar may take long to compile."""
 
     name: str
@@ -79,13 +79,13 @@ class FormArgument:
 def structure_of(arguments: Mapping[str, Any]) -> Structure | None:
     """Return what some of StructureArguments ask for, None where nothing is.
 
-    Raises what `form_argument` and `FormArgument.compiled` raise.
+    Raises what `structure_argument` and `StructureArgument.compiled` raise.
     """
-    form = form_argument(arguments)
+    form = structure_argument(arguments)
     return form.compiled() if form is not None else None
 
 
-def form_argument(arguments: Mapping[str, Any]) -> FormArgument | None:
+def structure_argument(arguments: Mapping[str, Any]) -> StructureArgument | None:
     """Return the one of StructureArguments that is given, None where none is.
 
     Raises ArgumentError where there are several.
@@ -108,7 +108,7 @@ def form_argument(arguments: Mapping[str, Any]) -> FormArgument | None:
     ((name, value),) = given.items()
     if name == "json" and value is not True:
         raise ArgumentError(f"json is {value!r}; it must be True or False")
-    return FormArgument(name, value, weaken)
+    return StructureArgument(name, value, weaken)
 
 
 class Ruled(Protocol):

@@ -16,7 +16,7 @@ from akunu.grammar.separate_process import function_of
 _MAXRSS_UNIT: Final = 1 if sys.platform == "darwin" else 1024
 
 
-def work(seconds: float, n_bytes: int, numbers: tuple[int, int, int], idle: float) -> None:
+def run_jobs(seconds: float, n_bytes: int, numbers: tuple[int, int, int], idle: float) -> None:
     """Answer jobs from stdin at stdout, until none has come for `idle` seconds or nobody asks."""
     tell_engine_numbers(numbers)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from akunu.errors import ArgumentError, DownloadError, OutOfMemoryError
 from akunu.hub import transfer
 from akunu.hub.choice import part_names
-from akunu.hub.load_check import LoadCheck, outline_of
+from akunu.hub.load_check import LoadCheck, headers_only
 from akunu.hub.names import Address
 from akunu.hub.watch import Watch
 from akunu.options.text_options import LoadOptions
@@ -72,7 +72,7 @@ def look_up(address: Address) -> list[Part]:
 
 
 def readers(parts: list[Part]) -> list[tuple[str, int, Callable[[int, int], bytes]]]:
-    """Return parts as `outline_of` wants them."""
+    """Return parts as `headers_only` wants them."""
 
     def reader(part: Part) -> Callable[[int, int], bytes]:
         return lambda start, length: explained(
@@ -92,7 +92,7 @@ def pull(
     parts = look_up(address)
     shown = parts[0].path.name
     try:
-        with outline_of(readers(parts), shown) as path:
+        with headers_only(readers(parts), shown) as path:
             watch.say(check(path, shown, options))
     except OutOfMemoryError as error:
         if must_fit:

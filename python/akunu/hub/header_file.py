@@ -91,7 +91,7 @@ class _Header:
             )
 
 
-def write_outline(read: Read, size: int, path: Path, shown: str) -> int:
+def write_headers(read: Read, size: int, path: Path, shown: str) -> int:
     """Write the outline of a file of `size` bytes; return how many bytes were fetched.
 
     What is no GGUF file of a version that akunu knows keeps its first bytes, by which the engine

@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 
 from akunu import _core
 from akunu.errors import AkunuError, OutOfMemoryError
-from akunu.hub.header_file import Read, write_outline
+from akunu.hub.header_file import Read, write_headers
 from akunu.options.text_options import LoadOptions
 
 Result = TypeVar("Result")
@@ -22,7 +22,7 @@ Else it returns what loading will take, in a sentence. `akunu.loading.refuse_unl
 
 
 @contextmanager
-def outline_of(parts: Sequence[tuple[str, int, Read]], shown: str) -> Iterator[Path]:
+def headers_only(parts: Sequence[tuple[str, int, Read]], shown: str) -> Iterator[Path]:
     """Yield a file or folder that is like a model but for its weights.
 
     `parts`: name, size, how to read. Raises what the fetch and the header raise.
@@ -33,7 +33,7 @@ def outline_of(parts: Sequence[tuple[str, int, Read]], shown: str) -> Iterator[P
         for name, size, read in parts:
             path = Path(folder) / (name if is_directory else name.rpartition("/")[2])
             path.parent.mkdir(exist_ok=True)
-            write_outline(read, size, path, shown if len(parts) == 1 else name)
+            write_headers(read, size, path, shown if len(parts) == 1 else name)
             paths.append(path)
         yield Path(folder) if is_directory else paths[0]
 

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from akunu.errors import ArgumentError, DownloadError, ModelFormatError, OutOfMemoryError
 from akunu.hub import transfer
 from akunu.hub.choice import Candidate, File, ModelChoice, candidates, choose
-from akunu.hub.load_check import LoadCheck, outline_of
+from akunu.hub.load_check import LoadCheck, headers_only
 from akunu.hub.names import RepoName
 from akunu.hub.watch import Watch
 from akunu.options.text_options import LoadOptions
@@ -62,7 +62,7 @@ class Remote:
         )
 
     def parts(self) -> list[tuple[str, int, Callable[[int, int], bytes]]]:
-        """Return its files as `outline_of` wants them."""
+        """Return its files as `headers_only` wants them."""
         return [(file.name, file.size, self._reader(file)) for file in self.choice.candidate.files]
 
     def source(self, file: File) -> transfer.Source:
@@ -210,13 +210,6 @@ def local_models(folder: Path) -> list[Candidate]:
     return candidates(_files_below(folder))
 
 
-def is_offline() -> bool:
-    """Whether the user has forbidden the network, by HF_HUB_OFFLINE."""
-    from huggingface_hub import constants
-
-    return bool(constants.HF_HUB_OFFLINE)
-
-
 def cache_folder() -> Path:
     """Return the folder of huggingface_hub's cache."""
     from huggingface_hub import constants
@@ -312,7 +305,7 @@ def _refuse_or_warn(
         watch.say("what it takes is known when it is here: whisper.cpp's files have no table")
         return
     try:
-        with outline_of(remote.parts(), remote.shown) as path:
+        with headers_only(remote.parts(), remote.shown) as path:
             watch.say(check(path, remote.shown, options))
     except OutOfMemoryError as error:
         if must_fit:

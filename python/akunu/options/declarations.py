@@ -46,8 +46,8 @@ class Declared:
     packed: str = ""
     """Its code for `struct`, where it is a number that the engine reads: a field of `Sampling` in
     src/core/rows.h, or of `LoadOptions` in src/inference/context_plan.h."""
-    number: Callable[[Any], float] = lambda value: value
-    """What is packed of its value."""
+    number: Callable[[Any], float] | None = None
+    """What is packed of its value; None: the value."""
     note: str = ""
     """What stands beside it in `Sampling`."""
     opposite: str = ""
@@ -90,6 +90,8 @@ def check_options(options: Any) -> None:
     for name, declared in declared_of(kind).items():
         value = getattr(options, name)
         default = options.__dataclass_fields__[name].default
+        if value is default:  # which is in the form in which it is kept
+            continue
         if value is None:
             value = default
         if declared.minus_one is not ...:

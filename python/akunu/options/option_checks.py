@@ -181,5 +181,10 @@ def samplers_check(name: str, value: Any) -> tuple[str, ...]:
 
 def sampler_numbers(names: Sequence[str]) -> int:
     """Return four bits for each, the first one lowest."""
-    numbers = {name: number for number, name in enumerate(SAMPLERS, 1)}
-    return sum(numbers[name] << 4 * place for place, name in enumerate(names))
+    found = 0
+    for place, name in enumerate(names):
+        found |= _SAMPLER_NUMBERS[name] << 4 * place
+    return found
+
+
+_SAMPLER_NUMBERS = {name: number for number, name in enumerate(SAMPLERS, 1)}

@@ -57,7 +57,7 @@ _SAME_NAMES: Final = ("temperature", "top_k", "top_p", "min_p", "repetition_pena
 _FOREIGN_THERE: Final = {"typical_p": 1, "no_repeat_ngram_size": 0, "num_beams": 1}
 
 
-class Metadata(Protocol):
+class IterableMetadata(Protocol):
     """Keys and values of a GGUF file; a dict has the form, and `akunu._core.GgufFile`."""
 
     def __iter__(self) -> Iterator[str]:
@@ -68,7 +68,7 @@ class Metadata(Protocol):
 
 
 def read_sampling_defaults(
-    metadata: Metadata,
+    metadata: IterableMetadata,
 ) -> tuple[dict[str, float | int], tuple[str, ...]]:
     """Return the options that a file asks for, by the names of SamplingOptions, and notes.
 
@@ -97,7 +97,7 @@ def read_sampling_defaults(
 
 
 def sampling_defaults_of(
-    metadata: Metadata, path: Path
+    metadata: IterableMetadata, path: Path
 ) -> tuple[dict[str, float | int], tuple[str, ...]]:
     """Return the options that a model asks for, or the configuration beside it, and notes.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from akunu.common.checks import MAX_UINT32, MAX_UINT64, token_id_list
 from akunu.common.typos import explains_typos_of_init
@@ -313,13 +314,24 @@ class SamplingOptions:
 
     def packed(self, seed: int) -> bytes:
         """Return the struct `Sampling` of src/core/rows.h; `seed` where the options have none."""
-        values = {
-            name: getattr(self, name) for name, each in declared_options().items() if each.packed
-        }
-        values["seed"] = seed if self.seed is None else self.seed
-        values = {name: declared_options()[name].number(each) for name, each in values.items()}
-        codes = "".join(each.packed for each in declared_options().values())
-        return struct.pack("<" + codes, *values.values())
+        numbers = []
+        for name, declared in _packed_options():
+            value = getattr(self, name)
+            if name == "seed" and value is None:
+                value = seed
+            numbers.append(value if declared.number is None else declared.number(value))
+        return _packed_struct().pack(*numbers)
+
+
+@cache
+def _packed_options() -> tuple[tuple[str, Declared], ...]:
+    """Return those that the engine gets in one record, in its order."""
+    return tuple((name, each) for name, each in declared_options().items() if each.packed)
+
+
+@cache
+def _packed_struct() -> struct.Struct:
+    return struct.Struct("<" + "".join(each.packed for _, each in _packed_options()))
 
 
 def declared_options() -> Mapping[str, Declared]:

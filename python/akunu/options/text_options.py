@@ -24,10 +24,10 @@ from akunu.common.typos import Function, explains_typos
 from akunu.errors import ArgumentError
 from akunu.grammar.structure import (
     STRUCTURE_DEFAULTS,
-    FormArgument,
     Structure,
+    StructureArgument,
     StructureArguments,
-    form_argument,
+    structure_argument,
 )
 from akunu.options.arguments import LoadArguments, SamplingArguments
 from akunu.options.declarations import Declared
@@ -82,11 +82,14 @@ class TextOptions(SamplingOptions):
     """How the next token is chosen, and what form the text has; made by `sampling_options`."""
 
     structure: Structure | None = None
-    form: FormArgument | None = None
+    form: StructureArgument | None = None
     """The form before it is compiled; None where there is none, or it is."""
 
     def compiled(self) -> TextOptions:
-        """Return the options with their form compiled; raises what `FormArgument.compiled` does."""
+        """Return the options with their form compiled.
+
+        Raises what `StructureArgument.compiled` does.
+        """
         if self.form is None:
             return self
         return replace(self, structure=self.form.compiled(), form=None)
@@ -118,7 +121,7 @@ def sampling_options(
             )
     sampling = cast("dict[str, Any]", {**chosen, **others})
     if given:
-        sampling["form"] = form_argument(given)
+        sampling["form"] = structure_argument(given)
     return TextOptions(**sampling)
 
 

@@ -20,6 +20,6 @@ def app(arguments: Mapping[str, Any]) -> Any:
     """
     # Ray itself is an extra, and whoever reads what there is needs none of it.
     from akunu.ray.application import built
-    from akunu.ray.settings import asked_of_serve  # with Ray's packages
+    from akunu.ray.settings import options_of_serve  # with Ray's packages
 
-    return built(asked_of_serve(arguments))
+    return built(options_of_serve(arguments))

@@ -11,7 +11,7 @@ from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector, CollectorRegistry
 
-EVERYWHERE: Final = {
+PATHS_FOR_ALL: Final = {
     ("GET", "/metrics"),
     ("GET", "/v1/metrics"),
     ("POST", "/v1/models/load"),

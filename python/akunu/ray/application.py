@@ -15,6 +15,7 @@ from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from akunu.errors import ArgumentError
+from akunu.options.engine_limits import SIDE_BY_SIDE
 from akunu.ray.exchange import Part
 from akunu.ray.forwarded import Forwarded
 from akunu.ray.front import ReplicaDiedError, Replicas, front
@@ -24,7 +25,6 @@ from akunu.server.http.errors import RETRY_AFTER_SECONDS, ApiError
 from akunu.server.http.keys import Keys
 from akunu.server.run import prepare_log
 from akunu.server.settings import ServerSettings
-from akunu.text.submit import SIDE_BY_SIDE
 
 _LONGER: Final = 10  # seconds that a front outlives replicas, whose deaths it has to tell
 
@@ -57,7 +57,7 @@ def built(asked: ClusterOptions) -> Any:
         health_check_timeout_s=30,
         max_constructor_retry_count=3,
         request_router_config=RequestRouterConfig(
-            request_router_class="akunu.ray.router.HomeRouter"
+            request_router_class="akunu.ray.router.ReplicaRouter"
         ),
         **_numbers(asked.ray, n_replicas),
     )

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from akunu.ray.all_replicas import EVERYWHERE, answer_of_all
+from akunu.ray.all_replicas import PATHS_FOR_ALL, answer_of_all
 from akunu.ray.conversations import key_of_body
 from akunu.ray.exchange import Part
 from akunu.ray.forwarded import Forwarded, passed_on
@@ -93,7 +93,7 @@ class _Front:
                 conversation=key_of_body(body) if scope["method"] == "POST" else "",
                 owner=entry.owner,
             )
-            if where in EVERYWHERE:
+            if where in PATHS_FOR_ALL:
                 await (await self._of_all(request))(scope, receive, send)
                 entry.scope["state"][_PASSED_ON] = True
             else:

@@ -10,7 +10,7 @@ from ray.serve.request_router import PendingRequest, ReplicaID, RequestRouter, R
 from akunu.ray.placement import by_preference
 
 
-class HomeRouter(RequestRouter):  # type: ignore[misc]  # Ray's types are not looked at
+class ReplicaRouter(RequestRouter):  # type: ignore[misc]  # Ray's types are not looked at
     """Chooses by what a `Forwarded` request says of its conversation.
 
     Used from one event loop, that of the handle it belongs to; each handle counts for itself.

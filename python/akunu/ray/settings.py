@@ -94,7 +94,9 @@ class ClusterOptions:
     """What `akunu.load` takes, by the names of models."""
 
 
-def asked(models: list[str], config: Path | None, given: Mapping[str, Any]) -> ClusterOptions:
+def cluster_options(
+    models: list[str], config: Path | None, given: Mapping[str, Any]
+) -> ClusterOptions:
     """Return settings of a command line, the environment and a file, in this order.
 
     `given`: by name; None is not given. Raises ArgumentError for what makes no sense, and for what
@@ -118,7 +120,7 @@ def asked(models: list[str], config: Path | None, given: Mapping[str, Any]) -> C
     )
 
 
-def asked_of_serve(arguments: Mapping[str, Any]) -> ClusterOptions:
+def options_of_serve(arguments: Mapping[str, Any]) -> ClusterOptions:
     """Return settings of Ray Serve's arguments, where values may be texts.
 
     Raises ArgumentError for what makes no sense, and for what says how to listen.
@@ -134,7 +136,7 @@ def asked_of_serve(arguments: Mapping[str, Any]) -> ClusterOptions:
             raise ArgumentError(f"there is no setting {name!r}")
         if isinstance(value, str):
             left[name] = value_of_text(known[name], value)
-    found = asked(list(models), None, left)
+    found = cluster_options(list(models), None, left)
     for name in (*_OF_LISTENING, "cluster"):
         settings = found.ray if name == "cluster" else found.server
         if getattr(settings, name) != type(settings).__dataclass_fields__[name].default:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ServedModels", "ServerSettings", "create_app"]
 
-_HOMES = {
+_EXPORTS = {
     "ServedModels": "akunu.server.models",
     "ServerSettings": "akunu.server.settings",
     "create_app": "akunu.server.app",
@@ -22,8 +22,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _EXPORTS:
         raise AttributeError(f"module 'akunu.server' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_EXPORTS[name]), name)

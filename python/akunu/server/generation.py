@@ -1,15 +1,14 @@
 """From a request that asks for text to its answer: whole, or as a stream of events.
 
 What is the same for every dialect is here: the model is held, texts begin, a client that goes away
-cancels them, errors become answers, silence gets comments. A `Dialect` says how it is written.
+cancels them, errors become answers, silence gets comments. An `Answer` says how it is written.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any, Protocol, TypeVar
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -17,133 +16,71 @@ from starlette.types import Receive, Scope, Send
 
 from akunu.errors import AkunuError
 from akunu.model import Model
+from akunu.server.http.access_log import AccessEntry
 from akunu.server.http.errors import ApiError, api_error, stopping
 from akunu.server.http.json_body import JsonResponse
 from akunu.server.http.sending import Events, beside, pinging, unless_gone
-from akunu.server.models import ServedModels
-from akunu.server.observer import SILENT, Observer
+from akunu.server.metrics import Observer
 from akunu.server.served_model import ServedModel
+from akunu.server.state import ServerState
+from akunu.server.text_request import Answer, AnswerContext, TextRequest
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
-from akunu.text.deltas import Delta
-
-Result = TypeVar("Result")
-Begin = Callable[[ServedModel, Model], Sequence[AsyncTextStream]]
-"""Starts the texts of a request; ApiError or AkunuError for what makes no sense."""
-
-
-class Dialect(Protocol):
-    """How one API writes answers."""
-
-    @property
-    def media_type(self) -> str:
-        """The content type of a stream."""
-        ...
-
-    @property
-    def ping(self) -> bytes:
-        """What may be sent when nothing else is; b"" where there is no such thing."""
-        ...
-
-    def whole(self, replies: Sequence[Completion]) -> Any:
-        """Return the answer that is no stream, for JSON."""
-        ...
-
-    def opened(self) -> bytes:
-        """Return what a stream begins with."""
-        ...
-
-    def part(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
-        """Return the events for a part of one of the texts, b"" for none."""
-        ...
-
-    def closed(self, index: int, stream: AsyncTextStream) -> bytes:
-        """Return the events for the end of one of the texts."""
-        ...
-
-    def over(self, replies: Sequence[Completion]) -> bytes:
-        """Return what a stream ends with."""
-        ...
-
-    def failed(self, error: ApiError) -> bytes:
-        """Return what ends a stream that has begun and cannot go on."""
-        ...
 
 
 class Generation(Response):
     """The answer to a request for text; it does its work when it is sent."""
 
-    def __init__(
-        self,
-        models: ServedModels,
-        model: str | None,
-        begin: Begin,
-        dialect: Callable[[ServedModel], Dialect],
-        *,
-        is_stream: bool,
-        names: Mapping[str, str] | None = None,
-        prompt: str | Callable[[int], str] = "messages",
-        headers: Mapping[str, str] | None = None,
-        ping_seconds: float = 15.0,
-        observer: Observer = SILENT,
-        prepare: Callable[[Model], None] | None = None,
-    ) -> None:
-        """`prepare`: done in a thread before `begin`, since it takes long.
-
-        `names`, `prompt`: see `api_error`; `prompt` may depend on the number of the text.
-        `headers`: what the answer has besides; `begin` may still add to them."""
+    def __init__(self, state: ServerState, entry: AccessEntry, wanted: TextRequest) -> None:
+        """`wanted`: what is asked for. `entry`: what is noted of the request."""
         super().__init__()
-        self._models = models
-        self._model = model
-        self._begin = begin
-        self._dialect = dialect
-        self._is_stream = is_stream
-        self._names = names
-        self._prompt = prompt
-        self._more_headers = {} if headers is None else headers
-        self._ping_seconds = ping_seconds
-        self._observer = observer
-        self._prepare = prepare
+        self._models = state.models
+        self._settings = state.settings
+        self._wanted = wanted
+        self._entry = entry
+        self._observer = Observer(state.metrics, entry)
         self._is_counted = False
+
+    def _answer(self, served: ServedModel, model: Model) -> Answer:
+        context = AnswerContext(served.name, model._pipeline.tokenizer, self._entry.request_id)
+        return self._wanted.answer(context)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer; where that has not begun, raises ApiError, or ClientDisconnect."""
+        wanted = self._wanted
         async with AsyncExitStack() as stack:
             number = 0
             try:
-                is_loaded = self._models.find(self._model).model is not None
-                held = stack.enter_async_context(self._models.use(self._model))
+                is_loaded = self._models.find(wanted.model).model is not None
+                held = stack.enter_async_context(self._models.use(wanted.model))
                 # Loading may take minutes.
                 served, model = await (held if is_loaded else unless_gone(receive, held))
-                dialect = self._dialect(served)
-                if self._prepare is not None:
-                    loop = asyncio.get_running_loop()
-                    await loop.run_in_executor(None, self._prepare, model)
-                streams = self._begin(served, model)
+                answer = self._answer(served, model)
+                streams = await wanted.begin(model, self._settings)
                 for number, stream in enumerate(streams):  # noqa: B007
                     # So may compiling its grammar.
                     await unless_gone(receive, stack.enter_async_context(stream))
             except ClientDisconnect:
                 raise
             except Exception as error:
-                raise self._told(error, number) from error
+                raise self._api_error(error, number) from error
             self._observer.began(served.name, streams)
             stack.push_async_callback(self._end, streams)
-            if self._is_stream:
-                await self._send_events(receive, send, dialect, streams)
+            if wanted.is_stream:
+                await self._send_events(receive, send, answer, streams)
                 return
             try:
                 async with _closed_when_gone(receive, streams) as client:
                     replies = [await self._complete(each) for each in streams]
             except Exception as error:
-                raise self._told(error) from error
+                raise self._api_error(error) from error
             self._count(replies)
             if not client.is_gone:
-                answer = JsonResponse(dialect.whole(replies), headers=self._more_headers)
-                await answer(scope, receive, send)
+                whole = JsonResponse(answer.from_replies(replies), headers=wanted.headers)
+                await whole(scope, receive, send)
 
     async def _end(self, streams: Sequence[AsyncTextStream]) -> None:
-        """Cancel what is left, and tell how the texts went."""
+        """Cancel what is left, and count the texts."""
         replies = []
         for stream in streams:
             await stream.aclose()
@@ -157,60 +94,64 @@ class Generation(Response):
             self._is_counted = True
             self._observer.ended(replies)
 
-    def _told(self, error: Exception, number: int = 0) -> ApiError:
-        prompt = self._prompt if isinstance(self._prompt, str) else self._prompt(number)
-        return api_error(error, names=self._names, prompt=prompt)
+    def _api_error(self, error: Exception, number: int = 0) -> ApiError:
+        name = self._wanted.prompt_name
+        prompt = name if isinstance(name, str) else name(number)
+        return api_error(error, names=self._wanted.names, prompt=prompt)
 
     async def _complete(self, stream: AsyncTextStream) -> Completion:
-        async for _ in stream.deltas():
+        if await stream.has_more():
             self._observer.part(stream)
-        return stream.completion
+        return await stream.complete()
 
     async def _send_events(
         self,
         receive: Receive,
         send: Send,
-        dialect: Dialect,
+        answer: Answer,
         streams: Sequence[AsyncTextStream],
     ) -> None:
         events = Events(send)
-        await events.begin(dialect.media_type, self._more_headers)
-        await events.put(dialect.opened())
+        await events.begin(answer.media_type, self._wanted.headers)
+        await events.put(answer.opened(streams))
         async with _closed_when_gone(receive, streams) as client:
-            async with pinging(events, dialect.ping, self._ping_seconds):
+            async with pinging(events, answer.ping, self._settings.ping_seconds):
                 try:
-                    await self._tell(events, dialect, streams)
+                    await self._write_texts(events, answer, streams)
                     if not client.is_gone:
                         replies = [stream.completion for stream in streams]
                         self._count(replies)
-                        await events.put(dialect.over(replies))
+                        await events.put(answer.over(replies))
                 except asyncio.CancelledError as error:
-                    told = stopping()
-                    self._observer.failed(told, error)
-                    await events.put(dialect.failed(told))
+                    failure = stopping()
+                    self._observer.failed(failure, error)
+                    await events.put(answer.failed(failure))
                     await events.end()
                     raise
                 except Exception as error:
-                    told = self._told(error)
-                    self._observer.failed(told, error)
-                    await events.put(dialect.failed(told))
+                    failure = self._api_error(error)
+                    self._observer.failed(failure, error)
+                    await events.put(answer.failed(failure))
             if not client.is_gone:
                 await events.end()
 
-    async def _tell(
-        self, events: Events, dialect: Dialect, streams: Sequence[AsyncTextStream]
+    async def _write_texts(
+        self, events: Events, answer: Answer, streams: Sequence[AsyncTextStream]
     ) -> None:
-        async def tell(index: int, stream: AsyncTextStream) -> None:
+        async def write(index: int, stream: AsyncTextStream) -> None:
+            has_begun = False
             async for delta in stream.deltas():
-                self._observer.part(stream)
-                await events.put(dialect.part(index, delta, stream))
+                if not has_begun:
+                    has_begun = True
+                    self._observer.part(stream)
+                await events.put(answer.from_piece(index, delta, stream))
             if stream.finish_reason != "cancelled":
-                await events.put(dialect.closed(index, stream))
+                await events.put(answer.closed(index, stream))
 
         if len(streams) == 1:
-            await tell(0, streams[0])
+            await write(0, streams[0])
             return
-        tasks = [asyncio.ensure_future(tell(*each)) for each in enumerate(streams)]
+        tasks = [asyncio.ensure_future(write(*each)) for each in enumerate(streams)]
         try:
             await asyncio.gather(*tasks)
         finally:

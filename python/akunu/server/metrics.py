@@ -11,7 +11,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from akunu.server.engine_gauges import EngineGauges
 from akunu.server.http.access_log import AccessEntry
 from akunu.server.models import ServedModels
-from akunu.server.observer import Observer
 from akunu.text.completion import Completion
 
 if TYPE_CHECKING:
@@ -134,7 +133,7 @@ class Metrics:
         )
 
 
-class CountingObserver(Observer):
+class Observer:
     """Counts the texts of one request, and notes them in its line of the log."""
 
     def __init__(self, metrics: Metrics, entry: AccessEntry) -> None:
@@ -185,7 +184,10 @@ class CountingObserver(Observer):
             entry.prompt_tokens = first.prompt_tokens
             entry.cached_tokens = first.cached_tokens
             entry.prefix_end = first.prefix_end
-            entry.finish_reason = ",".join(sorted({each.finish_reason for each in replies}))
+            if len(replies) == 1:
+                entry.finish_reason = first.finish_reason
+            else:
+                entry.finish_reason = ",".join(sorted({each.finish_reason for each in replies}))
 
     def failed(self, told: ApiError, error: BaseException) -> None:
         """Note why."""

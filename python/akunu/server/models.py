@@ -225,7 +225,8 @@ class ServedModels:
         finally:
             served.n_users -= 1
             served.last_used = time.monotonic()
-            self._room.freed()
+            if self._memory is not None:  # otherwise nobody waits
+                self._room.freed()
             self._begin_idling(served)
 
     def adopt(self, name: str, model: Loaded) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from akunu.model import Model
@@ -10,6 +10,7 @@ from akunu.templates.chat_template import ChatTemplate
 from akunu.text.context_overflow import refuse_too_long
 from akunu.text.request import Request
 from akunu.text.wakers import result_of
+from akunu.tokenizers.tokenizer import Tokenizer
 
 _OF_PROMPTS: Final = frozenset(Request.__dataclass_fields__) - {"options", "priority"}
 
@@ -31,10 +32,22 @@ async def prompt_of(model: Model, arguments: Mapping[str, Any]) -> list[int]:
     return ids
 
 
-def ids_of(model: Model, prompt: str, context: int | None) -> list[int]:
+def ids_of(
+    tokenizer: Tokenizer, prompt: str | Sequence[int | str], context: int | None
+) -> list[int]:
     """Return the ids of a prompt that a client made: names of control tokens are such tokens.
 
-    Raises ContextOverflowError for one of megabytes that has more than `context`, if it is given.
+    `prompt`: a text, or token ids and texts. Raises ContextOverflowError for one of megabytes that
+    has more than `context`, if it is given.
     """
-    refuse_too_long(model.tokenizer, [prompt], context)
-    return model.tokenizer.encode(prompt, parse_special=True)
+    parts = [prompt] if isinstance(prompt, str) else prompt
+    refuse_too_long(tokenizer, [each for each in parts if isinstance(each, str)], context)
+    if isinstance(prompt, str):
+        return tokenizer.encode(prompt, parse_special=True)
+    found: list[int] = []
+    for each in prompt:
+        if isinstance(each, str):
+            found += tokenizer.encode(each, add_special=not found, parse_special=True)
+        else:
+            found.append(each)
+    return found

@@ -123,7 +123,7 @@ class RerankRequest:
     truncate: bool
 
 
-def asked_of(options: Mapping[str, Any], *, returns: bool) -> RerankRequest:
+def rerank_request(options: Mapping[str, Any], *, returns: bool) -> RerankRequest:
     """Return what a request says; ApiError where it lacks something. `returns`: the default."""
     for name in ("query", "documents"):
         if name not in options:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 from starlette.requests import Request
 
 from akunu.grammar.separate_process import Workers
 from akunu.server.http.access_log import AccessEntry
 from akunu.server.journal.journal import Journal
-from akunu.server.metrics import CountingObserver, Metrics
+from akunu.server.metrics import Metrics
 from akunu.server.models import ServedModels
 from akunu.server.settings import ServerSettings
 
@@ -32,15 +32,6 @@ class ServerState:
 def entry_of(request: Request) -> AccessEntry:
     """Return what is noted of a request."""
     return cast(AccessEntry, request.scope["state"]["akunu_entry"])
-
-
-def generation_arguments(request: Request) -> dict[str, Any]:
-    """Return the arguments of `Generation` that are the same for every route."""
-    state = state_of(request)
-    return {
-        "ping_seconds": state.settings.ping_seconds,
-        "observer": CountingObserver(state.metrics, entry_of(request)),
-    }
 
 
 def state_of(request: Request) -> ServerState:

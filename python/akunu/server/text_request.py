@@ -1,186 +1,245 @@
-"""What a request of any dialect asks for: the arguments of one text, and how it is to be told."""
+"""What a request of any dialect asks for: the arguments of texts, and how they are answered.
+
+A dialect's `to_request` makes a TextRequest of a JSON body; what needs a model is done here.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from starlette.requests import Request
-
-from akunu.model import Model
+from akunu.common.checks import integer
 from akunu.server.fields.common import UNREAD, WITHOUT_EFFECT
 from akunu.server.fields.table import Field, ignored_header, read
 from akunu.server.fields.thinking import with_wished_thinking
-from akunu.server.generation import Dialect, Generation
-from akunu.server.http.errors import api_error, invalid, unsupported
-from akunu.server.journal.generation import JournalledGeneration
-from akunu.server.journal.idempotency import KEY, LAST_EVENT, idempotency_of
-from akunu.server.limits import with_limits
-from akunu.server.prompts import prompt_of, template_of
-from akunu.server.served_model import ServedModel
-from akunu.server.settings import ServerSettings
-from akunu.server.state import generation_arguments, state_of
-from akunu.text.async_text_stream import AsyncTextStream
+from akunu.server.http.errors import invalid, unsupported
+from akunu.server.prompts import ids_of, template_of
 from akunu.text.context_overflow import refuse_too_long, room
+from akunu.text.request import request_of
 from akunu.tokenizers.fill_in import fill_in_of
+
+if TYPE_CHECKING:
+    from akunu.model import Model
+    from akunu.server.http.errors import ApiError
+    from akunu.server.settings import ServerSettings
+    from akunu.text.async_text_stream import AsyncTextStream
+    from akunu.text.completion import Completion
+    from akunu.text.deltas import Delta
+    from akunu.tokenizers.tokenizer import Tokenizer
+
+_QUICK_CHARACTERS = 2_000  # of prompts, whose tokens are found while nobody waits for long
+
+
+class Answer(Protocol):
+    """How one API writes answers."""
+
+    @property
+    def media_type(self) -> str:
+        """The content type of a stream."""
+        ...
+
+    @property
+    def ping(self) -> bytes:
+        """What may be sent when nothing else is; b"" where there is no such thing."""
+        ...
+
+    def from_replies(self, replies: Sequence[Completion]) -> Any:
+        """Return the answer that is no stream, for JSON."""
+        ...
+
+    def opened(self, streams: Sequence[AsyncTextStream]) -> bytes:
+        """Return what a stream begins with."""
+        ...
+
+    def from_piece(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
+        """Return the events for a piece of one of the texts, b"" for none."""
+        ...
+
+    def closed(self, index: int, stream: AsyncTextStream) -> bytes:
+        """Return the events for the end of one of the texts."""
+        ...
+
+    def over(self, replies: Sequence[Completion]) -> bytes:
+        """Return what a stream ends with."""
+        ...
+
+    def failed(self, error: ApiError) -> bytes:
+        """Return what ends a stream that has begun and cannot go on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerContext:
+    """What an answer says of the server."""
+
+    model: str
+    """The name of the model that writes."""
+    tokenizer: Tokenizer
+    request_id: str
 
 
 @dataclass(slots=True, kw_only=True)
-class Asked:
-    """A request for one text."""
+class TextRequest:
+    """A request for texts."""
 
     arguments: dict[str, Any]
-    """For `Model.chat_async`, or `generate_async`; a dialect takes out what is only its own."""
+    """For `Model.chat`, or `generate`; a dialect takes out what is only its own."""
     names: Mapping[str, str]
     """The field that each argument came from."""
     ignored: list[str]
+    answer: Callable[[AnswerContext], Answer] = field(init=False)
+    """Makes what writes the answer."""
     model: str | None = None
     is_stream: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     """What the answer has besides; complete when the text has begun."""
     unread: list[str] = field(default_factory=list)
     """Keys of messages that nobody reads, unless the model's chat template does."""
+    prompts: Sequence[Any] | None = None
+    """What texts go on from, each a text, or a list of token ids and texts; None: messages."""
+    prompt_name: str | Callable[[int], str] = "messages"
+    """The field that the prompt came from, or what says so by the number of the text."""
+    suffix: str | None = None
+    """What is behind the text that is to be filled in; None: texts go on from the prompts."""
+    suffix_name: str = "suffix"
+    """The field that the suffix came from."""
+    spells_tokens: bool = False
+    """Whether the names of control tokens in prompts are such tokens."""
+    text_bias: Mapping[str, Any] = field(default_factory=dict)
+    """Biases of all tokens of a text."""
+    n: int = 1
+    """How many texts of each prompt."""
 
     def ignore(self, names: Iterable[str]) -> None:
         """Name further fields without effect."""
-        self.ignored += names
-        self.headers.update(ignored_header(self.ignored))
+        new = list(names)
+        if new:
+            self.ignored += new
+            self.headers.update(ignored_header(self.ignored))
 
-    def chat(self, model: Model, settings: ServerSettings) -> AsyncTextStream:
-        """Begin a reply to a conversation; raises what `Model.chat_async` raises."""
-        limited = with_limits(self.fitted(model), model, settings, self.names)
-        begun: AsyncTextStream = model.chat_async(**limited, stream=True)
-        return begun
+    async def begin(self, model: Model, settings: ServerSettings) -> list[AsyncTextStream]:
+        """Return the streams of all texts; raises what `generate` and `chat` raise, and ApiError.
 
-    def generate(self, model: Model, settings: ServerSettings) -> AsyncTextStream:
-        """Begin a text; raises what `Model.generate_async` raises."""
-        limited = with_limits(self.adapted(model), model, settings, self.names)
-        begun: AsyncTextStream = model.generate_async(**limited, stream=True)
-        return begun
+        What takes long happens in a thread.
+        """
+        if self.prompts is None:
+            arguments = self._limited(self.fitted(model), model, settings)
+            return self._streams(model, arguments)
+        prompts = self.prompts
+        if self.suffix is not None or self.spells_tokens:
+            prepare = partial(self._prepared, model, settings, prompts)
+            n_characters = sum(map(_size, prompts)) + sum(map(len, self.text_bias))
+            if n_characters <= _QUICK_CHARACTERS and model.tokenizer._is_built:
+                prompts = prepare()
+            else:
+                prompts = await asyncio.get_running_loop().run_in_executor(None, prepare)
+        arguments = self._limited(self._adapted(model), model, settings)
+        streams: list[AsyncTextStream] = []
+        for prompt in prompts:
+            streams += self._streams(model, {**arguments, "prompt": prompt})
+        return streams
 
-    def room(self, model: Model, settings: ServerSettings) -> int | None:
-        """Return the tokens that the prompt may have; None: it is shortened."""
+    def _limited(
+        self, options: Mapping[str, Any], model: Model, settings: ServerSettings
+    ) -> dict[str, Any]:
+        """Return options with those that the model's authors recommend, and a number of tokens.
+
+        Raises ApiError for more tokens than the server allows: nothing is cut in silence.
+        """
+        found: dict[str, Any] = {}
+        if "samplers" not in options:  # an order of its own has no room for what it leaves out
+            found = dict(model._pipeline.sampling_defaults)
+        if options.get("penalize_prompt") is not False:  # which does not go with a shift
+            found["context_overflow"] = settings.context_overflow
+        found.update(options)
+        most = settings.most_tokens
+        wanted = found.get("max_tokens")
+        if wanted is not None and most is not None:
+            field = self.names.get("max_tokens", "max_tokens")
+            if integer("max_tokens", wanted, -1, None) == -1 or wanted > most:
+                raise invalid(field, f"{field} is {wanted}; this server allows at most {most}")
+        if wanted is None:
+            found["max_tokens"] = settings.default_max_tokens or most
+        return found
+
+    def _streams(self, model: Model, arguments: Mapping[str, Any]) -> list[AsyncTextStream]:
+        request, pipeline = request_of(arguments), model._pipeline
+        if self.n == 1:
+            return [pipeline.run_async(request, None, stream=True)]
+        streams: list[AsyncTextStream] = pipeline.run_async(request, self.n, stream=True)
+        return streams
+
+    def _prepared(
+        self, model: Model, settings: ServerSettings, prompts: Sequence[Any]
+    ) -> list[list[int]]:
+        """Return the token ids of prompts, and have biases of texts be those of their tokens."""
+        if self.text_bias:  # those of tokens themselves come before these
+            encode = partial(model.tokenizer.encode, add_special=False, parse_special=True)
+            biases: dict[int, Any] = {}
+            for text, bias in self.text_bias.items():
+                biases.update(dict.fromkeys(encode(text), bias))
+            self.arguments["logit_bias"] = {**biases, **self.arguments["logit_bias"]}
         overflow = self.arguments.get("context_overflow") or settings.context_overflow
-        return room(overflow, model.context)
+        context = room(overflow, model.context)
+        if self.suffix is not None:
+            return [self._filled_in(model, each, self.suffix, context) for each in prompts]
+        return [ids_of(model.tokenizer, each, context) for each in prompts]
 
-    def fill_in(
-        self, model: Model, settings: ServerSettings, suffix: str, param: str = "suffix"
-    ) -> None:
-        """Make a prompt for what is between the prompt and `suffix`, which came from `param`."""
-        room = self.room(model, settings)
-        self.arguments["prompt"] = filled_in(model, self.arguments["prompt"], suffix, param, room)
+    def _filled_in(self, model: Model, before: Any, suffix: str, context: int | None) -> list[int]:
+        param = self.suffix_name
+        fills_in = fill_in_of(model.tokenizer)
+        if fills_in is None:
+            raise unsupported(param, f"{param}: this model has no tokens for filling in")
+        if not isinstance(before, str):
+            raise invalid(param, f"{param} is given, and prompt is no text but token ids")
+        refuse_too_long(model.tokenizer, [before, suffix], context)
+        return fills_in.prompt(model.tokenizer, before, suffix)
 
-    def adapted(self, model: Model) -> dict[str, Any]:
+    def _adapted(self, model: Model) -> dict[str, Any]:
         """Return the arguments, with the adapter that the name of the model asks for."""
+        adapters = model._pipeline.adapters
         adapter = (self.model or "").rpartition(":")[2]
-        if adapter not in model.adapters or adapter == self.model:
+        if adapter not in adapters or adapter == self.model:
             return self.arguments
         return {**self.arguments, "adapters": adapter}
 
     def fitted(self, model: Model) -> dict[str, Any]:
         """Return arguments that the model can follow; what it cannot is named in the headers."""
-        fitted, lost = with_wished_thinking(self.adapted(model), model, self.names)
-        self.ignore(lost)
+        found = self._adapted(model)
+        if "thinking" in found or "thinking_budget" in found:
+            found, lost = with_wished_thinking(found, model, self.names)
+            self.ignore(lost)
         if self.unread:
             template = template_of(model).source
             self.ignore(each for each in self.unread if each.rpartition(".")[2] not in template)
-        return fitted
+        return found
 
 
-def filled_in(
-    model: Model, before: str | list[int], suffix: str, param: str, context: int | None
-) -> list[int]:
-    """Return the prompt for what is between two texts; ApiError where there is no such thing.
-
-    `param`: the field that the suffix came from. Raises ContextOverflowError for megabytes that
-    have more than `context` tokens, if it is given.
-    """
-    fills_in = fill_in_of(model.tokenizer)
-    if fills_in is None:
-        raise unsupported(param, f"{param}: this model has no tokens for filling in")
-    if not isinstance(before, str):
-        raise invalid(param, f"{param} is given, and prompt is no text but token ids")
-    refuse_too_long(model.tokenizer, [before, suffix], context)
-    return fills_in.prompt(model.tokenizer, before, suffix)
+def _size(prompt: Any) -> int:
+    """Return the characters of a prompt, about."""
+    if isinstance(prompt, str):
+        return len(prompt)
+    return sum(len(each) if isinstance(each, str) else 1 for each in prompt)
 
 
-async def n_prompt_tokens(request: Request, asked: Asked, *, prompt: str = "messages") -> int:
-    """Count the tokens of a conversation's prompt, which may be longer than the context.
-
-    `prompt`: the field that it came from. Raises ApiError.
-    """
-    try:
-        async with state_of(request).models.use(asked.model) as (_, model):
-            return len(await prompt_of(model, asked.fitted(model)))
-    except Exception as error:
-        raise api_error(error, names=asked.names, prompt=prompt) from error
-
-
-def asked_of(
+def text_request(
     table: Mapping[str, Field], body: Mapping[str, Any], *, is_stream: bool = False
-) -> Asked:
+) -> TextRequest:
     """Return what a request asks for; `is_stream`: where it does not say. ApiError as `read`."""
     found = read(table, body)
     options, ignored = found.options, found.ignored
-    for name in [name for name in options if name.startswith(WITHOUT_EFFECT)]:
-        ignored += options.pop(name)
-    unread = [options.pop(name) for name in list(options) if name.startswith(UNREAD)]
-    return Asked(
+    unread: list[str] = []
+    for name in [name for name in options if name.startswith((WITHOUT_EFFECT, UNREAD))]:
+        (unread if name.startswith(UNREAD) else ignored).extend(options.pop(name))
+    return TextRequest(
         model=options.pop("model", None),
         is_stream=options.pop("stream", is_stream),
         arguments=options,
         names=found.names,
         ignored=ignored,
-        headers=ignored_header(ignored),
-        unread=[name for names in unread for name in names],
-    )
-
-
-def generation_of(
-    request: Request,
-    asked: Asked,
-    begin: Callable[[Model], AsyncTextStream | Sequence[AsyncTextStream]],
-    dialect: Callable[[ServedModel], Dialect],
-    *,
-    prompt: str | Callable[[int], str] = "messages",
-    can_go_on: bool = False,
-    prepare: Callable[[Model], None] | None = None,
-) -> Generation:
-    """Return the answer with the texts that `begin` begins.
-
-    `prompt`: the field that the prompt came from, or says so by the number of the text.
-    `can_go_on`: whether it is journalled where that is asked for; `prepare`: see Generation, of
-    those that are not. Raises ApiError.
-    """
-
-    def begun(served: ServedModel, model: Model) -> Sequence[AsyncTextStream]:
-        found = begin(model)
-        return [found] if isinstance(found, AsyncTextStream) else found
-
-    journal = state_of(request).journal if can_go_on else None
-    wanted = idempotency_of(request, journal)
-    if journal is None:
-        asked.ignore(name for name in (KEY, LAST_EVENT) if name in request.headers)
-    make = (
-        Generation
-        if wanted is None
-        else partial(
-            JournalledGeneration,
-            asked=wanted,
-            set_seed=partial(asked.arguments.setdefault, "seed"),
-        )
-    )
-    return make(
-        state_of(request).models,
-        asked.model,
-        begun,
-        dialect,
-        is_stream=asked.is_stream,
-        names=asked.names,
-        prompt=prompt,
-        headers=asked.headers,
-        prepare=prepare,
-        **generation_arguments(request),
+        headers=ignored_header(ignored) if ignored else {},
+        unread=unread,
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from akunu.text.logprobs import TokenLogprob
 
 
-class Untold:
+class UnsentLogprobs:
     """Counts, for each text of a request, the logprobs that were told."""
 
     def __init__(self) -> None:

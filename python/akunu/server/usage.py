@@ -10,17 +10,19 @@ from akunu.text.completion import Completion, per_second
 
 def usage_of(replies: Sequence[Completion], n: int | None = None) -> dict[str, Any]:
     """Return the tokens of texts, n for each prompt, which counts once; None: all of one prompt."""
-    firsts = replies[:: n or len(replies)]
-    prompt = sum(each.prompt_tokens for each in firsts)
-    completion = sum(each.completion_tokens for each in replies)
+    prompt = cached = completion = reasoning = 0
+    for index, each in enumerate(replies):
+        if index % (n or len(replies)) == 0:
+            prompt += each.prompt_tokens
+            cached += each.cached_tokens
+        completion += each.completion_tokens
+        reasoning += each.reasoning_tokens
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": prompt + completion,
-        "prompt_tokens_details": {"cached_tokens": sum(each.cached_tokens for each in firsts)},
-        "completion_tokens_details": {
-            "reasoning_tokens": sum(each.reasoning_tokens for each in replies)
-        },
+        "prompt_tokens_details": {"cached_tokens": cached},
+        "completion_tokens_details": {"reasoning_tokens": reasoning},
     }
 
 

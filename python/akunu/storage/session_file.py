@@ -26,7 +26,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from akunu.common.atomic_file import check_target, written_whole
+from akunu.common.atomic_file import atomic_write, check_target
 from akunu.common.files import open_regular
 from akunu.errors import SessionFileError
 
@@ -66,7 +66,7 @@ def write_session(
     text = json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode()
     numbers = VERSION.to_bytes(4, "little") + len(text).to_bytes(4, "little")
     size = _PREFIX + len(text) + sum(len(part) for part in body)
-    with written_whole(path, size, force=True) as file:
+    with atomic_write(path, size, force=True) as file:
         for part in (MAGIC + numbers + text, *body):
             file.write(part)
 

@@ -22,17 +22,17 @@ import jinja2
 from akunu.common import clock_and_ids
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
 from akunu.templates import engine as engine
-from akunu.templates.message_forms import TemplateHabits
-from akunu.templates.messages import Message, checked, plain
+from akunu.templates.message_format import TemplateHabits
+from akunu.templates.messages import Message, checked, is_plain, plain
 from akunu.thinking.markers import ThinkingMarkers, markers_of
 from akunu.thinking.switch import ThinkingSwitch
 from akunu.tokenizers.token_matcher import TokenMatcher
 from akunu.tokenizers.tokenizer import Tokenizer
 from akunu.tokenizers.vocabulary import CHATML_TOKENS
-from akunu.tools.calls_in_messages import with_written_calls
+from akunu.tools.calls_in_messages import with_calls_as_text
 from akunu.tools.recognise import recognise, shows_tools
 from akunu.tools.template import Recognised
-from akunu.tools.tools_in_messages import told_messages
+from akunu.tools.tools_in_messages import messages_with_tools
 
 CHATML: Final = (
     "{% for message in messages %}"
@@ -158,6 +158,14 @@ class ChatTemplate:
         """What stands around thoughts."""
         return markers_of(self.source)
 
+    def opens_thoughts(self, prompt: str) -> bool:
+        """Whether a prompt, or its end, ends within thoughts: nothing but space follows."""
+        return prompt.rstrip().endswith(self._thinking_opening)
+
+    @cached_property
+    def _thinking_opening(self) -> str:
+        return self.thinking_markers.opening.rstrip()
+
     @cached_property
     def thinking_ends(self) -> tuple[str, str]:
         """What the template writes before the thoughts of a reply, and between them and its text.
@@ -248,14 +256,15 @@ class _MarkedTemplate:
         self.last_mark = first_mark + len(marks)  # one more than in use: the breaker
         self.breaker = chr(self.last_mark)
         self.texts = {mark: tokenizer.token_text(index) for mark, index in self.ids.items()}
+        self._names = {ord(mark): text for mark, text in self.texts.items()}
+        self._splitter = TokenMatcher(self.ids) if self.ids else None
         self._literals = set(engine.output_literals(template.source))
 
     def expand(self, rendered: str) -> str:
         """Put the tokens' names back in place of the marks."""
         if not self.texts:
             return rendered
-        marks = re.compile(f"[{re.escape(''.join(self.texts))}]")
-        return marks.sub(lambda found: self.texts[found[0]], rendered)
+        return rendered.translate(self._names)
 
     def composed(self, rendered: str) -> dict[str, int]:
         """Return the control tokens in the text that the template may have put together itself.
@@ -266,6 +275,8 @@ class _MarkedTemplate:
         if self.matcher is None:
             return {}
         found = {piece for piece in self.matcher.split(rendered) if isinstance(piece, int)}
+        if not found:
+            return {}
         names = {text: index for text, index in self.tokens.items() if index in found}
         middles = [text for text in self._literals | _USUAL_ROLES if text]
         return {
@@ -299,11 +310,10 @@ class _MarkedTemplate:
 
     def split(self, rendered: str, tokens: Mapping[str, int]) -> list[str | int]:
         """Return the pieces of a rendering: marks and the given tokens' names become ids."""
-        return (
-            TokenMatcher({**self.ids, **tokens}).split(rendered)
-            if tokens or self.ids
-            else ([rendered] if rendered else [])
-        )
+        splitter = TokenMatcher({**self.ids, **tokens}) if tokens else self._splitter
+        if splitter is not None:
+            return splitter.split(rendered)
+        return [rendered] if rendered else []
 
 
 class _Edges:
@@ -436,6 +446,8 @@ def chat_pieces(
         if rendered is None or marked.expand(rendered).replace(marked.breaker, "") != plain:
             raise ArgumentError(_MIXED_UP)
     pieces = marked.split(rendered, composed)
+    if not composed:
+        return pieces
     return [p if isinstance(p, int) else p.replace(marked.breaker, "") for p in pieces]
 
 
@@ -449,7 +461,10 @@ def _marked_template(
     template: ChatTemplate, tokenizer: Tokenizer, texts: Sequence[str]
 ) -> _MarkedTemplate:
     """Return the marked template whose marks occur in none of the texts, nor in the template."""
-    used = sorted({ord(c) for text in (*texts, template.source) for c in _PRIVATE.findall(text)})
+    used: list[int] = []
+    for text in (*texts, template.source):
+        used += map(ord, _PRIVATE.findall(text))
+    used.sort()
     first = _FIRST_MARK
     while True:
         key = (id(tokenizer), first)
@@ -457,6 +472,8 @@ def _marked_template(
         if marked is None or marked.owner is not tokenizer:
             marked = _MarkedTemplate(template, tokenizer, first)
             template._marked = {**dict(list(template._marked.items())[-3:]), key: marked}
+        if not used:
+            return marked
         clash = [code for code in used if first <= code <= marked.last_mark]
         if not clash:
             return marked
@@ -486,7 +503,9 @@ def _given(
     for index, tool in enumerate(tools or ()):
         if not isinstance(tool, Mapping):
             raise ArgumentError(f"tools[{index}] must be a dict, got {type(tool).__name__}")
-    named = {name: plain(value, name) for name, value in variables.items()}
+    named = {}
+    for name, value in variables.items():
+        named[name] = plain(value, name)
     listed = template.habits.no_tools if tools is None else plain(tools, "tools")
     return _all(conversation, listed, bool(add_generation_prompt), named)
 
@@ -494,12 +513,14 @@ def _given(
 def _fitted(template: ChatTemplate, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return messages in the template's form, with calls as text where it leaves them out."""
     habits = template.habits
+    if is_plain(messages):
+        return messages
     has_calls = any("tool_calls" in each or each["role"] == "tool" for each in messages)
     if not has_calls or not habits.leaves_calls_out:
         return habits.fitted(messages)
     if not template.knows_tools:
-        return habits.fitted(told_messages(messages, ()))
-    return with_written_calls(template, habits.fitted(messages))
+        return habits.fitted(messages_with_tools(messages, ()))
+    return with_calls_as_text(template, habits.fitted(messages))
 
 
 def _all(
@@ -521,12 +542,17 @@ def _all(
 def _strings(value: Any) -> list[str]:
     """Return every string that the caller supplied: all but usual roles and keys of messages."""
     found: list[str] = []
-
-    def collect(text: str) -> str:
-        found.append(text)
-        return text
-
-    _mapped(value, collect)
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str):
+            found.append(each)
+        elif isinstance(each, list):
+            waiting += each
+        elif isinstance(each, dict):
+            waiting += [
+                item for key, item in each.items() if not (key == "role" and item in _USUAL_ROLES)
+            ]
     return found
 
 

@@ -75,7 +75,9 @@ class _Environment(ImmutableSandboxedEnvironment):
         return budget.made(super().call(context, function, *args, **kwargs))
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        budget = limits.budget_of(context)
+        budget: limits.Budget = context[limits.BUDGET]
+        if operator == "+" and type(left) is str and type(right) is str:
+            return budget.made(left + right)
         if operator == "*":
             for count, value in ((left, right), (right, left)):
                 if isinstance(count, int) and isinstance(value, (str, list, tuple)):
@@ -174,7 +176,8 @@ def _made(context: Context, value: Any) -> Any:
 
 @jinja2.pass_context
 def _written(context: Context, value: Any) -> Any:
-    limits.budget_of(context).written(value)
+    if type(value) is not str or len(value) >= limits.BYTES_PER_STEP:  # less is no step
+        limits.budget_of(context).written(value)
     return value
 
 
@@ -324,7 +327,7 @@ def run(template: jinja2.Template, variables: Mapping[str, Any], now: datetime) 
     """Render; raises whatever the template raises, and TemplateError when it does not end."""
     pieces: list[str] = []
     length = 0
-    given = {name: _kept(value) for name, value in variables.items()}
+    given = _kept(variables)
     for piece in template.generate({**given, limits.BUDGET: limits.Budget(now)}):
         length += len(piece)
         if length > limits.MAX_CHARACTERS:
@@ -338,7 +341,11 @@ def run(template: jinja2.Template, variables: Mapping[str, Any], now: datetime) 
 def _kept(value: Any) -> Any:
     """Return JSON-like data with lists that a template cannot change."""
     if isinstance(value, list):
-        return _Given([_kept(item) for item in value])
-    if isinstance(value, dict):
-        return {key: _kept(item) for key, item in value.items()}
+        return _Given(map(_kept, value))
+    if isinstance(value, Mapping):
+        found = dict(value)
+        for key, item in value.items():
+            if isinstance(item, (list, dict)):
+                found[key] = _kept(item)
+        return found
     return value

@@ -30,6 +30,9 @@ class ImagePart(dict[str, Any]):
         super().__init__(type="image")
 
 
+_PLAIN: Final = frozenset({"role", "content"})
+_ASKING: Final = {"user": "assistant", "assistant": "user"}
+
 MOST_PARTS: Final = 10_000
 """Of one content; each costs a template time, also where it is empty."""
 _IMAGES: Final = ("image", "image_url", "input_image")
@@ -38,6 +41,19 @@ _TEXT_PARTS: Final = ("text", "input_text", "output_text")
 # Templates know a model's reasoning by several names; whoever asks for it finds it.
 _REASONING: Final = ("reasoning_content", "thinking", "reasoning")
 _REASONING_NAMES: Final = (*_REASONING, "thought")
+
+
+def is_plain(messages: Sequence[Message]) -> bool:
+    """Whether users and replies take turns and have only texts: every template takes that as is."""
+    wanted = None
+    for message in messages:
+        role = message["role"]
+        if role not in _ASKING or wanted not in (None, role) or message.keys() != _PLAIN:
+            return False
+        if type(message["content"]) is not str or not message["content"]:
+            return False
+        wanted = _ASKING[role]
+    return True
 
 
 def is_image(part: object) -> bool:
@@ -91,8 +107,14 @@ def _message(message: object, where: str) -> dict[str, Any]:
         raise ArgumentError(
             f"{where}['content'] has {len(content)} parts; at most {MOST_PARTS} are read"
         )
-    given = {key: value for key, value in message.items() if value is not None or key == "content"}
-    copied: dict[str, Any] = plain(given, where)
+    copied: dict[str, Any] = {}
+    for key, value in message.items():
+        if value is None and key != "content":
+            continue
+        if type(key) is str and key.isascii() and type(value) is str and value.isascii():
+            copied[key] = value
+        else:
+            copied.update(plain({key: value}, where))
     if not isinstance(content, str) and content is not None:
         copied["content"] = _parts(copied["content"], f"{where}['content']")
     if calls:

@@ -51,7 +51,8 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
         begin: Callable[[], Awaitable[ReplyDecoder]],
     ) -> None:
         """Use `Model.generate_async(..., stream=True)`."""
-        super().__init__(model)
+        self._model = model  # without it, the engine would end the generation
+        self._decoder: ReplyDecoder | None = None  # before it begins
         self._wakers = wakers
         self._begin = begin
         self._place: Place | None = None
@@ -92,15 +93,17 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
         """Return the ids taken so far from this place on, with those whose text is held back."""
         return [] if self._decoder is None else self._decoder.taken(first)
 
-    async def _next_delta(self) -> Delta | None:
-        """Wait for the next part; None: there are no more."""
+    async def has_more(self) -> bool:
+        """Wait for the next piece, and leave it to be taken; False: there are no more."""
         if self._is_asked:
             raise MisuseError("another task already waits for the next piece of this stream")
-        if self._decoder is None and self._is_closed:
-            return None
+        decoder = self._decoder
+        if decoder is None and self._is_closed:
+            return False
         self._is_asked = True
         try:
-            decoder = await self._begun()
+            if decoder is None:
+                decoder = await self._begun()
             if not self._has_waited:  # where pieces come faster than they are taken
                 await asyncio.sleep(0)
             self._has_waited = False
@@ -109,10 +112,14 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
                 if self._untaken:
                     decoder.take([self._untaken.popleft()])
                     continue
-                if not self._has_more and not (place := self._placed(generation)).heard():
-                    await place.news()
-                    self._has_waited = True
-                    continue
+                if not self._has_more:
+                    place = self._place
+                    if place is None or place.loop is not asyncio.get_running_loop():
+                        place = self._placed(generation)
+                    if not place.heard():
+                        await place.news()
+                        self._has_waited = True
+                        continue
                 tokens = generation.next(timeout_ms=0)
                 self._has_more = False
                 if tokens:  # when it is over, nobody wakes any more
@@ -129,14 +136,21 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
             self._is_asked = False
         if decoder.reason is not None:
             self._end()
-        return decoder.pending.popleft() if decoder.pending else None
+        return bool(decoder.pending)
+
+    async def _next_delta(self) -> Delta | None:
+        """Wait for the next part; None: there are no more."""
+        if not await self.has_more():
+            return None
+        assert self._decoder is not None
+        return self._decoder.pending.popleft()
 
     @property
     def completion(self) -> Completion:
         """The whole text with the facts about it; AkunuError before it is over."""
         if self._decoder is None and self._is_closed:
             return Completion("", finish_reason="cancelled")
-        return super().completion
+        return super().completion if self._decoder is None else self._decoder.completion
 
     async def _begun(self) -> ReplyDecoder:
         if self._decoder is None:
@@ -148,16 +162,14 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
 
     def _placed(self, generation: _core.Generation) -> Place:
         """Return where the running loop waits for it; a stream may go on in another loop."""
-        if self._place is not None and self._place.loop is not asyncio.get_running_loop():
+        if self._place is not None:
             self._place.leave()
-            self._place = None
-        if self._place is None:
-            self._place = self._wakers.join(generation)
+        self._place = self._wakers.join(generation)
         return self._place
 
     def _end(self) -> None:
         self._is_closed = True
-        if self._decoder is not None:
+        if self._decoder is not None and self._decoder.reason is None:
             self._decoder.cancel()
         if self._place is not None:
             self._place.leave()
@@ -172,8 +184,9 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
     async def complete(self) -> Completion:
         """Take all pieces and return the completion."""
         try:
-            async for _ in self:
-                pass
+            while await self.has_more():
+                assert self._decoder is not None
+                self._decoder.pending.clear()
         finally:
             self._end()
         return self.completion

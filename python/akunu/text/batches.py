@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from akunu import _core
 from akunu.common.error_context import naming
 from akunu.errors import ContextOverflowError, QueueFullError
-from akunu.text.submit import SIDE_BY_SIDE
+from akunu.options.engine_limits import SIDE_BY_SIDE
 
 if TYPE_CHECKING:
     from akunu.text.completion import Completion

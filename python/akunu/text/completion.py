@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from akunu.errors import AkunuError
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from akunu.tools.calls import ToolCall
 
 FinishReason = Literal["stop", "length", "cancelled", "tool_calls"]
+
+
+def _fact(name: str, what: str) -> Any:
+    """A property that reads a slot without a call of Python: answers ask for many."""
+    return property(attrgetter(f"_{name}"), doc=what)
 
 
 class Completion(str):
@@ -55,27 +61,83 @@ class Completion(str):
         "_weakened",
     )
 
-    _token_ids: tuple[int, ...]
-    _tool_calls: tuple[ToolCall, ...]
-    _finish_reason: FinishReason
-    _stop: str | None
+    weakened: tuple[Weakened, ...] = _fact(
+        "weakened",
+        "What of the schema the text was not held to, because no grammar can; () for all "
+        "others.\n\nEach has the `pointer` of an assertion and the `reason`. There are some "
+        "only with `weaken_schema=True`, which lets them pass; `mistakes` looks whether the "
+        "text fits.",
+    )
+    token_ids: tuple[int, ...] = _fact(
+        "token_ids",
+        "The ids of the text, without the prompt's and without the token that ended "
+        "it.\n\nThose of the reasoning, and of the markers around it, are among them.\n\nA "
+        "token that has only a part of its text here, because a stop string began inside it, "
+        "or because it was cancelled within a character, is not among them.",
+    )
+    finish_reason: FinishReason = _fact(
+        "finish_reason",
+        'Why the text ended.\n\n"stop": the model ended it, or a stop string did (`stop` '
+        'says which). "length": `max_tokens` or the context allowed no more. "cancelled": '
+        'its stream was closed before the end. "tool_calls": the model ended it, and wants '
+        "`tool_calls` done first.",
+    )
+    stop: str | None = _fact(
+        "stop", "The stop string that ended the text, None where nothing but the model did."
+    )
+    reasoning: str = _fact(
+        "reasoning",
+        'What the model thought before it answered; "" where it did not, or does not say so.',
+    )
+    reasoning_tokens: int = _fact(
+        "reasoning_tokens",
+        "How many of completion_tokens are reasoning, the markers around it included.",
+    )
+    tool_calls: tuple[ToolCall, ...] = _fact(
+        "tool_calls",
+        "The calls of tools that the model wants done, in its order; see "
+        '`Model.chat`.\n\nWhere `finish_reason` is "length", the last one may be cut: '
+        "`ToolCall.is_cut`.",
+    )
+    logprobs: tuple[TokenLogprob, ...] | None = _fact(
+        "logprobs",
+        "How likely each of token_ids was, with the most likely ones; None unless asked for.",
+    )
+    prompt_logprobs: tuple[TokenLogprob | None, ...] | None = _fact(
+        "prompt_logprobs",
+        "Likewise of the prompt's tokens, None for the first; None unless asked for.",
+    )
+    prompt_tokens: int = _fact("prompt_tokens", "Number of tokens of the prompt.")
+    completion_tokens: int = _fact(
+        "completion_tokens",
+        "Number of tokens that were generated, those of a stop string included.\n\nThe token "
+        "with which the model ended the text does not count.",
+    )
+    cached_tokens: int = _fact(
+        "cached_tokens",
+        "How many of the prompt's tokens were found in the cache, and so not computed again.",
+    )
+    prefix_end: PrefixEnd = _fact(
+        "prefix_end",
+        'Why `cached_tokens` are no more: "whole", "differs", "unknown" ...; the guide lists '
+        'them.\n\n"": nobody looked, as of a text that was cancelled while it waited.',
+    )
+    drafted_tokens: int = _fact(
+        "drafted_tokens",
+        "How many tokens were drafted (`speculation`), those that a grammar forces left out.",
+    )
+    accepted_tokens: int = _fact("accepted_tokens", "How many of the tokens drafted were chosen.")
+    prompt_seconds: float = _fact(
+        "prompt_seconds",
+        "Seconds from the request to the first token, waiting for others included.",
+    )
+    completion_seconds: float = _fact(
+        "completion_seconds", "Seconds from the first token to the last."
+    )
     _reader: Callable[[str], Any] | None
     _schema: str
-    _weakened: tuple[Weakened, ...]
     _n_echoed: int
-    _reasoning: str
-    _reasoning_tokens: int
     _unanswered: tuple[int, ...]
-    _prompt_tokens: int
-    _completion_tokens: int
-    _cached_tokens: int
-    _prefix_end: PrefixEnd
-    _drafted_tokens: int
-    _accepted_tokens: int
-    _prompt_seconds: float
-    _completion_seconds: float
-    _logprobs: tuple[TokenLogprob, ...] | None
-    _prompt_logprobs: tuple[TokenLogprob | None, ...] | None
 
     def __new__(
         cls,
@@ -164,10 +226,10 @@ class Completion(str):
         lists, texts, numbers. Raises AkunuError where the text was cut before its end, or where
         a type refuses what its schema allows.
         """
-        if self._reader is None or self._finish_reason == "tool_calls":
+        if self._reader is None or self.finish_reason == "tool_calls":
             return None
-        if self._finish_reason != "stop" or self._stop is not None:
-            why = self._stop if self._stop is not None else self._finish_reason
+        if self.finish_reason != "stop" or self.stop is not None:
+            why = self.stop if self.stop is not None else self.finish_reason
             raise AkunuError(f"the text ended before its JSON was complete ({why})")
         try:
             return self._reader(self[self._n_echoed :])
@@ -187,67 +249,9 @@ class Completion(str):
         >>> Completion("[1, 1]", schema='{"type": "array", "uniqueItems": true}').mistakes
         ('at its root: [1, 1] has non-unique elements',)
         """
-        if not self._schema or self._tool_calls:
+        if not self._schema or self.tool_calls:
             return ()
         return schema_mistakes(self._schema, self[self._n_echoed :])
-
-    @property
-    def weakened(self) -> tuple[Weakened, ...]:
-        """What of the schema the text was not held to, because no grammar can; () for all others.
-
-        Each has the `pointer` of an assertion and the `reason`. There are some only with
-        `weaken_schema=True`, which lets them pass; `mistakes` looks whether the text fits.
-        """
-        return self._weakened
-
-    @property
-    def token_ids(self) -> tuple[int, ...]:
-        """The ids of the text, without the prompt's and without the token that ended it.
-
-        Those of the reasoning, and of the markers around it, are among them.
-
-        A token that has only a part of its text here, because a stop string began inside it, or
-        because it was cancelled within a character, is not among them.
-        """
-        return self._token_ids
-
-    @property
-    def finish_reason(self) -> FinishReason:
-        """Why the text ended.
-
-        "stop": the model ended it, or a stop string did (`stop` says which). "length": `max_tokens`
-        or the context allowed no more. "cancelled": its stream was closed before the end.
-        "tool_calls": the model ended it, and wants `tool_calls` done first.
-        """
-        return self._finish_reason
-
-    @property
-    def stop(self) -> str | None:
-        """The stop string that ended the text, None where nothing but the model did."""
-        return self._stop
-
-    @property
-    def reasoning(self) -> str:
-        """What the model thought before it answered; "" where it did not, or does not say so."""
-        return self._reasoning
-
-    @property
-    def reasoning_tokens(self) -> int:
-        """How many of completion_tokens are reasoning, the markers around it included."""
-        return self._reasoning_tokens
-
-    @property
-    def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls of tools that the model wants done, in its order; see `Model.chat`.
-
-        Where `finish_reason` is "length", the last one may be cut: `ToolCall.is_cut`.
-        """
-        return self._tool_calls
-
-    @property
-    def logprobs(self) -> tuple[TokenLogprob, ...] | None:
-        """How likely each of token_ids was, with the most likely ones; None unless asked for."""
-        return self._logprobs
 
     @property
     def answer_logprobs(self) -> tuple[TokenLogprob, ...] | None:
@@ -255,69 +259,18 @@ class Completion(str):
 
         The markers around the reasoning, and whitespace behind it, are left out with it.
         """
-        return None if self._logprobs is None else answered(self._logprobs, self._unanswered)
-
-    @property
-    def prompt_logprobs(self) -> tuple[TokenLogprob | None, ...] | None:
-        """Likewise of the prompt's tokens, None for the first; None unless asked for."""
-        return self._prompt_logprobs
-
-    @property
-    def prompt_tokens(self) -> int:
-        """Number of tokens of the prompt."""
-        return self._prompt_tokens
-
-    @property
-    def completion_tokens(self) -> int:
-        """Number of tokens that were generated, those of a stop string included.
-
-        The token with which the model ended the text does not count.
-        """
-        return self._completion_tokens
-
-    @property
-    def cached_tokens(self) -> int:
-        """How many of the prompt's tokens were found in the cache, and so not computed again."""
-        return self._cached_tokens
-
-    @property
-    def prefix_end(self) -> PrefixEnd:
-        """Why `cached_tokens` are no more: "whole", "differs", "unknown" ...; the guide lists them.
-
-        "": nobody looked, as of a text that was cancelled while it waited.
-        """
-        return self._prefix_end
-
-    @property
-    def drafted_tokens(self) -> int:
-        """How many tokens were drafted (`speculation`), those that a grammar forces left out."""
-        return self._drafted_tokens
-
-    @property
-    def accepted_tokens(self) -> int:
-        """How many of the tokens drafted were chosen."""
-        return self._accepted_tokens
-
-    @property
-    def prompt_seconds(self) -> float:
-        """Seconds from the request to the first token, waiting for others included."""
-        return self._prompt_seconds
-
-    @property
-    def completion_seconds(self) -> float:
-        """Seconds from the first token to the last."""
-        return self._completion_seconds
+        return None if self.logprobs is None else answered(self.logprobs, self._unanswered)
 
     @property
     def prompt_tokens_per_second(self) -> float:
         """Tokens of the prompt that were computed, per second; 0 where nothing was measured."""
-        computed = self._prompt_tokens - self._cached_tokens
-        return per_second(computed, self._prompt_seconds)
+        computed = self.prompt_tokens - self.cached_tokens
+        return per_second(computed, self.prompt_seconds)
 
     @property
     def completion_tokens_per_second(self) -> float:
         """Tokens generated per second, after the first; 0 where there are fewer than two."""
-        return per_second(self._completion_tokens - 1, self._completion_seconds)
+        return per_second(self.completion_tokens - 1, self.completion_seconds)
 
     def __reduce__(self) -> tuple[partial[Completion], tuple[str]]:
         """Copy and pickle all of it."""

@@ -37,8 +37,8 @@ Start = Callable[
 # Of a full context a quarter is made free: a shift moves or reads what it keeps, so few and large
 # ones are cheaper.
 _KEPT: Final = 0.75
-# Characters whose tokens are not found in a moment.
-_LONG: Final = 1 << 20
+LONG: Final = 1 << 20
+"""Characters whose tokens are not found in a moment."""
 # Another part draws other numbers than the one before: its seed is this far away.
 _BETWEEN_SEEDS: Final = 0x9E3779B97F4A7C15
 
@@ -126,8 +126,13 @@ def refuse_too_long(tokenizer: Tokenizer, pieces: Sequence[str | int], context: 
 
     To find them takes most of a second for each. `context`: what it holds; None: it goes on.
     """
-    n_characters = sum(len(piece) for piece in pieces if isinstance(piece, str))
-    if context is None or n_characters < _LONG:
+    if context is None:
+        return
+    n_characters = 0
+    for piece in pieces:
+        if isinstance(piece, str):
+            n_characters += len(piece)
+    if n_characters < LONG:
         return
     n_tokens = tokenizer.fewest_tokens(pieces)
     if n_tokens > context:

@@ -84,10 +84,13 @@ def chat_prompt(
         shorter = render(replace(request, messages=messages), tokenizer, template)
         return encoded(shorter, tokenizer)[0]
 
+    goes_on = request.options.context_overflow != "stop"
+    size = tokenizer.vocab_size if vocab_size is None else vocab_size
+    is_known = max(ids, default=0) < size
     return Prompt(
-        token_ids(ids, tokenizer.vocab_size if vocab_size is None else vocab_size, "messages"),
+        np.array(ids, np.uint32) if is_known else token_ids(ids, size, "messages"),
         rendered,
-        shorten=newest_turns(messages, without),
+        shorten=newest_turns(messages, without) if goes_on else None,
         images=images,
     )
 

@@ -19,14 +19,9 @@ from typing import TYPE_CHECKING, Any
 from akunu import _core
 from akunu.common.checks import flag
 from akunu.errors import AkunuError
+from akunu.grammar import vocabulary
 from akunu.grammar.separate_process import compiling_here
 from akunu.grammar.structure import ruled
-from akunu.grammar.vocabulary import (
-    constraint_of,
-    grammar_vocabulary,
-    needs_vocabulary,
-    ruling_words,
-)
 from akunu.images.reader import ImageReader
 from akunu.model_facts import no_chat
 from akunu.options.dry_breakers import breaker_words
@@ -35,7 +30,7 @@ from akunu.text.async_batches import generate_all_async
 from akunu.text.async_text_stream import AsyncTextStream, streams_begun_together
 from akunu.text.batches import generate_all, prompts_of
 from akunu.text.completion import Completion
-from akunu.text.context_overflow import room
+from akunu.text.context_overflow import GOES_ON
 from akunu.text.request import Request, refuse_for_several
 from akunu.text.submit import answers, checked_n, submit
 from akunu.text.text_stream import TextStream
@@ -47,7 +42,6 @@ if TYPE_CHECKING:
     from akunu.templates.chat_template import ChatTemplate
     from akunu.text.encode import Prompt
     from akunu.text.reply_decoder import ReplyDecoder
-    from akunu.text.wakers import Wakers
     from akunu.tokenizers.tokenizer import Tokenizer
 
 # What takes longer than about a millisecond to render and to split into tokens is done in a thread:
@@ -67,6 +61,8 @@ class Pipeline:
         self.native: _core.NativeModel | None = native
         self.tokenizer = tokenizer
         self.context = native.context
+        self.adapters: tuple[str, ...] = tuple(native.adapters)
+        self.sampling_defaults: Mapping[str, Any] = {}
         self.vocab_size: int = native.config["vocab_size"]
         self._path = path
         self._max_waiting = max_waiting
@@ -125,24 +121,26 @@ class Pipeline:
 
     def room(self, options: TextOptions) -> int | None:
         """Return the tokens that a prompt may have; None: a longer one is shortened."""
-        return room(options.context_overflow, self.context)
+        return None if options.context_overflow in GOES_ON else self.context
 
     def constraint(self, options: TextOptions, prompt: Prompt) -> _core.Constraint | None:
         """Return what rules one text. It may take long, and any thread may do it."""
-        grammar = ruled(options.structure, prompt.rendered)
+        grammar = prompt.rendered.grammar
+        if options.structure is not None:
+            grammar = ruled(options.structure, prompt.rendered)
         return None if grammar is None else self._compiled_grammar(grammar)
 
     def begin(
         self,
         options: TextOptions,
         prompt: Prompt,
+        constraint: _core.Constraint | None,
         priority: int = 0,
         shares_with: _core.Generation | None = None,
-        constraint: _core.Constraint | None = None,
     ) -> ReplyDecoder:
         """Have the engine begin a text; whoever drives the decoder takes what comes.
 
-        `constraint`: what the step of that name returned, for who took it somewhere else.
+        `constraint`: what the step of that name returned.
         """
         submitted = submit(
             self.open(),
@@ -151,7 +149,7 @@ class Pipeline:
             options,
             priority=priority,
             shares_with=shares_with,
-            constraint=constraint or self.constraint(options, prompt),
+            constraint=constraint,
         )
         return submitted.decoder(self.tokenizer)
 
@@ -162,7 +160,8 @@ class Pipeline:
 
         `n`: how many answers, as a list; None is one that is not in a list.
         """
-        flag("stream", stream)
+        if type(stream) is not bool:
+            flag("stream", stream)
         native = self.open()
         if isinstance(request, list):
             refuse_for_several(stream, n)
@@ -172,11 +171,12 @@ class Pipeline:
         options, priority = request.options, request.priority
         prompt = self.prompt(request, self.room(options))
         if n is None:
-            pieces = TextStream(native, self.begin(options, prompt, priority))
+            decoder = self.begin(options, prompt, self.constraint(options, prompt), priority)
+            pieces = TextStream(native, decoder)
             return pieces if stream else pieces.complete()
 
         def begin(one: TextOptions, number: int, first: _core.Generation | None) -> ReplyDecoder:
-            return self.begin(one, prompt, priority, first)
+            return self.begin(one, prompt, self.constraint(one, prompt), priority, first)
 
         begun = answers(begin, options, n)
         streams = [TextStream(native, decoder) for decoder in begun]
@@ -191,7 +191,11 @@ class Pipeline:
     def _run_all(self, requests: Sequence[Request]) -> list[Completion]:
         options = requests[0].options.compiled()
         prompts = self._prompts(requests, options)
-        begin = partial(self.begin, options, priority=requests[0].priority)
+
+        def begin(prompt: Prompt) -> ReplyDecoder:
+            constraint = self.constraint(options, prompt)
+            return self.begin(options, prompt, constraint, requests[0].priority)
+
         return generate_all(_name(requests), prompts, begin)
 
     def _prompts(self, requests: Sequence[Request], options: TextOptions) -> list[Prompt]:
@@ -203,7 +207,8 @@ class Pipeline:
 
     def run_async(self, request: Request | list[Request], n: int | None, stream: bool) -> Any:
         """Return what `run` does, to be awaited; a stream begins when it is used."""
-        flag("stream", stream)
+        if type(stream) is not bool:
+            flag("stream", stream)
         native = self.open()
         if isinstance(request, list):
             refuse_for_several(stream, n)
@@ -219,13 +224,13 @@ class Pipeline:
 
     async def _begun(self, request: Request) -> ReplyDecoder:
         options, prompt, (constraint,) = await self._ready(request, 1)
-        return self.begin(options, prompt, request.priority, constraint=constraint)
+        return self.begin(options, prompt, constraint, request.priority)
 
     async def _answers_begun(self, request: Request, n: int) -> list[ReplyDecoder]:
         options, prompt, constraints = await self._ready(request, n)
 
         def begin(one: TextOptions, number: int, first: _core.Generation | None) -> ReplyDecoder:
-            return self.begin(one, prompt, request.priority, first, constraints[number])
+            return self.begin(one, prompt, constraints[number], request.priority, first)
 
         return answers(begin, options, n)
 
@@ -272,7 +277,7 @@ class Pipeline:
             constraint = None
             if options.structure is not None or prompt.rendered.grammar is not None:
                 constraint = await result_of(partial(self.constraint, options, prompt))
-            return self.begin(options, prompt, requests[0].priority, constraint=constraint)
+            return self.begin(options, prompt, constraint, requests[0].priority)
 
         return await generate_all_async(native, self.wakers, _name(requests), prompts, begin)
 
@@ -318,14 +323,15 @@ class Pipeline:
 
     def _compiled_grammar(self, grammar: Grammar) -> _core.Constraint:
         if self.tokenizer.opens_with_space:
-            grammar = ruling_words(grammar)
+            grammar = vocabulary.ruling_words(grammar)
         if grammar.after is not None:
             for each in (*grammar.after.until, grammar.after.then):
                 if not isinstance(each, str):
                     token_ids(each, self.vocab_size, "a FreeText's tokens")
-        vocabulary = self._grammar_vocabulary if needs_vocabulary(grammar) else None
+        needs_words = vocabulary.needs_vocabulary(grammar)
+        words = self._grammar_vocabulary if needs_words else None
         with compiling_here():
-            return constraint_of(vocabulary, grammar)
+            return vocabulary.constraint_of(words, grammar)
 
     @property
     def _grammar_vocabulary(self) -> _core.GrammarVocabulary:
@@ -334,7 +340,7 @@ class Pipeline:
 
     @cached_property
     def _built_vocabulary(self) -> _core.GrammarVocabulary:
-        return grammar_vocabulary(self.tokenizer, self.vocab_size)
+        return vocabulary.grammar_vocabulary(self.tokenizer, self.vocab_size)
 
 
 def _name(requests: Sequence[Request]) -> str:

@@ -11,12 +11,12 @@ from akunu.grammar import FreeText, Grammar
 from akunu.images.reader import refuse_images, take_images
 from akunu.templates.chat_template import ChatTemplate, chat_pieces, template_ids
 from akunu.templates.messages import checked, has_images
-from akunu.text.context_overflow import refuse_too_long
+from akunu.text.context_overflow import LONG, refuse_too_long
 from akunu.text.reply_splitter import ReplySplitter
 from akunu.thinking.markers import ThinkingMarkers, markers_of
 from akunu.thinking.switch import with_system
 from akunu.tools.grammar import optional_calls, required_calls
-from akunu.tools.tool_choice import NO_TOOLS, ToolUse, tool_use
+from akunu.tools.tool_choice import NO_TOOLS, ChatTools, chat_tools
 
 if TYPE_CHECKING:
     from akunu.images.reader import ImageReader, Pixels
@@ -83,7 +83,7 @@ def render(
     use = NO_TOOLS
     has_tools = request.tools is not None or request.tool_choice != "auto"
     if has_tools or request.parallel_tool_calls is not True:
-        use = tool_use(
+        use = chat_tools(
             template, messages, request.tools, request.tool_choice, request.parallel_tool_calls
         )
         messages = use.messages
@@ -93,9 +93,10 @@ def render(
             template, messages, thinking, use.definitions, variables
         )
     pieces = chat_pieces(tokenizer, template, messages, tools=use.definitions, variables=variables)
-    refuse_too_long(tokenizer, pieces, context)
+    if sum([len(each) for each in pieces if isinstance(each, str)]) >= LONG:
+        refuse_too_long(tokenizer, pieces, context)
     markers = template.thinking_markers
-    is_open = markers.is_open(_end_of(tokenizer, pieces))
+    is_open = template.opens_thoughts(_end_of(tokenizer, pieces))
     opening, free = "", None
     if request.thinking_budget is not None:
         if not is_open:  # most models do it themselves; here it is certain that they do
@@ -116,7 +117,7 @@ def render(
         return ReplySplitter(
             markers,
             in_reasoning=is_open,
-            calls=use.parser,
+            calls=None if use.family is None else use.parser,
             must_call=use.must_call and holds_calls,
         )
 
@@ -144,7 +145,7 @@ def _end_of(tokenizer: Tokenizer, pieces: Sequence[str | int]) -> str:
 
 
 def _grammar(
-    use: ToolUse,
+    use: ChatTools,
     tokenizer: Tokenizer,
     thinking: ThinkingMarkers | None,
     in_reasoning: bool,
@@ -174,7 +175,7 @@ def _grammar(
     return optional_calls(way, use.wanted, tokens, most=use.most)
 
 
-def _holds_calls(use: ToolUse, form: Grammar | None, free: FreeText | None) -> bool:
+def _holds_calls(use: ChatTools, form: Grammar | None, free: FreeText | None) -> bool:
     """Whether the grammar of a reply holds all calls that its parser knows."""
     if use.family is None:
         return False

@@ -12,7 +12,7 @@ import numpy as np
 from akunu.errors import AkunuError
 from akunu.text.completion import Completion, FinishReason, answered
 from akunu.text.deltas import Delta, ReasoningDelta, TextDelta, joined
-from akunu.text.stop_strings import StopFinder
+from akunu.text.stop_strings import NO_STOPS, StopFinder
 from akunu.tools.calls import CallCollector
 
 if TYPE_CHECKING:
@@ -61,8 +61,9 @@ class ReplyDecoder:
         self._splitter = splitter
         self._structure = structure
         self.pending: deque[Delta] = deque()  # for the driver, which takes them away
-        self._stops = StopFinder(stop)
-        if splitter is not None:
+        self._has_stops = bool(stop)
+        self._stops = StopFinder(stop) if stop else NO_STOPS
+        if splitter is not None and stop:
             splitter.end_answers_at(self._stops)
         self._tokens: list[int] = []
         self._ends: list[int] = []  # for each token, the characters of text that it is part of
@@ -71,7 +72,8 @@ class ReplyDecoder:
         self._texts: list[str] = []
         self._n_echoed = 0  # characters of the prompt, before all others
         self._reasoning: list[str] = []
-        self._calls = CallCollector(functions or {})
+        self._functions = functions or {}
+        self._calls: CallCollector | None = None  # before the first call begins
         self._n_reasoning = 0  # tokens, those of the markers included
         self._n_undecided = 0  # latest tokens that may be the beginning of a marker
         self._unanswered: list[int] = []  # places of tokens that are no part of the answer
@@ -134,7 +136,7 @@ class ReplyDecoder:
             self._completion = Completion(
                 "".join(self._texts),
                 reasoning="".join(self._reasoning),
-                tool_calls=self._calls.calls,
+                tool_calls=self._calls.calls if self._calls else (),
                 reader=structure.reader if structure else None,
                 n_echoed=self._n_echoed,
                 schema=structure.grammar.schema if structure else "",
@@ -170,7 +172,9 @@ class ReplyDecoder:
                 deltas += self._next(token)
                 if self.reason is not None:
                     break
-        if len(deltas) > 1:
+        if len(deltas) > 1 and {*map(type, deltas)} == {TextDelta}:
+            deltas = [TextDelta("".join([each.text for each in deltas]))]  # type: ignore[union-attr]
+        elif len(deltas) > 1:
             deltas = joined(deltas)
         texts = []
         for delta in deltas:
@@ -179,9 +183,12 @@ class ReplyDecoder:
             elif isinstance(delta, ReasoningDelta):
                 self._reasoning.append(delta.text)
             else:
+                if self._calls is None:
+                    self._calls = CallCollector(self._functions)
                 self._calls.add(delta)
         self._texts += texts
-        if self.reason == "stop" and self._calls.calls and self._stops.found is None:
+        has_calls = self._calls is not None and bool(self._calls.calls)
+        if self.reason == "stop" and has_calls and self._stops.found is None:
             self.reason = "tool_calls"
         self.pending += deltas
         return "".join(texts)
@@ -194,10 +201,19 @@ class ReplyDecoder:
         self._tokens.append(token)
         self._ends.append(self._length + self._decoder.is_within_character)
         splitter = self._splitter
-        was_in_reasoning = splitter is not None and splitter.in_reasoning
-        deltas = self._parts(text)
-        if splitter is not None:
-            self._count(splitter, text, deltas, was_in_reasoning=was_in_reasoning)
+        if splitter is None:
+            deltas = self._parts(text)
+        else:
+            was_in_reasoning = splitter.in_reasoning
+            deltas = splitter.push(text)
+            if was_in_reasoning or splitter.in_reasoning or not self._has_answer:
+                self._count(splitter, text, deltas, was_in_reasoning=was_in_reasoning)
+            else:
+                self._n_undecided = 0 if deltas else self._n_undecided + 1
+        if not self._has_stops:
+            self._shown = self._length
+        elif splitter is not None:
+            self._shown = self._length - self._stops.n_kept
         if self._stops.found is not None:
             self.reason = "stop"
             self.generation.cut(self._whole_tokens(self._shown))
@@ -209,19 +225,21 @@ class ReplyDecoder:
         return deltas
 
     def _parts(self, text: str) -> list[Delta]:
+        """Return the parts that a text has, and note how much of all is shown."""
         if self._splitter is not None:
             deltas = self._splitter.push(text)
         else:
-            shown = self._stops.push(text)
+            shown = self._stops.push(text) if self._has_stops else text
             deltas = [TextDelta(shown)] if shown else []
-        self._shown = self._length - self._stops.n_kept
+        self._shown = self._length - self._stops.n_kept if self._has_stops else self._length
         return deltas
 
     def _count(
         self, splitter: ReplySplitter, text: str, deltas: Sequence[Delta], *, was_in_reasoning: bool
     ) -> None:
         """Note whether the latest token is part of the reasoning, of the answer, or of neither."""
-        self._has_answer |= any(not isinstance(each, ReasoningDelta) for each in deltas)
+        for each in deltas:
+            self._has_answer |= not isinstance(each, ReasoningDelta)
         n = len(self._tokens)
         if was_in_reasoning:
             self._n_reasoning += 1
@@ -248,9 +266,10 @@ class ReplyDecoder:
         deltas = self._parts(text)
         if self._splitter is not None:
             deltas += self._splitter.finish(is_cut=self.generation.finish_reason == "length")
-        elif last := self._stops.finish():
+        elif self._has_stops and (last := self._stops.finish()):
             deltas.append(TextDelta(last))
-        self._shown = self._length - self._stops.n_kept
+        if self._has_stops:
+            self._shown = self._length - self._stops.n_kept
         is_cut = self._stops.found is not None
         self.reason = "stop" if is_cut else cast(FinishReason, self.generation.finish_reason)
         return deltas

@@ -10,10 +10,11 @@ stands around it.
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from akunu.text.deltas import Delta, ReasoningDelta, TextDelta, ToolCallCut, ToolCallDropped
-from akunu.text.stop_strings import StopFinder
+from akunu.text.stop_strings import NO_STOPS, StopFinder
 from akunu.thinking.markers import ThinkingMarkers
 from akunu.tools.text_reader import Markers, TextReader, Waiting
 
@@ -65,11 +66,13 @@ class ReplySplitter:
         """
         self._calls = calls
         self._must_call = must_call
-        self._stops = StopFinder(())
+        self._stops = NO_STOPS
         self._is_cut = False
         self._in_answer = False
+        self._passes = False  # whether all that comes is text, as nothing may interrupt the answer
         self._thinking = thinking
-        self._in_reasoning = in_reasoning and thinking is not None
+        self.in_reasoning = in_reasoning and thinking is not None
+        """Whether reasoning has begun and not ended."""
         openings: tuple[str, ...] = ()
         silent: tuple[str, ...] = ()
         self._ends: tuple[str, ...] = ()
@@ -77,13 +80,15 @@ class ReplySplitter:
             openings = (thinking.opening, *thinking.further_openings)
             silent, self._ends = thinking.answer_openings, thinking.answer_closings
         # Before the answer whitespace is skipped, so that what the marker begins with is, too.
-        self._openings = {opening.lstrip() for opening in openings}
-        self._silent = {opening.lstrip() for opening in silent}
+        self._openings = set(map(str.lstrip, openings))
+        self._silent = set(map(str.lstrip, silent))
         call_openings = tuple(calls.openings) if calls else ()
-        self._markers = Markers([*self._ends, *call_openings])
-        self._parts = Markers([*self._openings, *self._silent, *call_openings])
+        self._markers = _markers(frozenset((*self._ends, *call_openings)))
+        self._parts = _markers(frozenset((*self._openings, *self._silent, *call_openings)))
         self._reader = TextReader()
         self._out: list[Delta] = []
+        self.is_complete = False
+        """Whether nothing of interest can follow: the reply has all calls that it may have."""
         self._has_text = False
         self._after_call = False  # and nothing but whitespace came since
         self._parser: Generator[None, None, None] = self._reply()
@@ -97,26 +102,22 @@ class ReplySplitter:
         around = (*self._openings, *closing, *self._silent, *self._ends)
         return (*around, *(calls.markers if calls else ()))
 
-    @property
-    def in_reasoning(self) -> bool:
-        """Whether reasoning has begun and not ended."""
-        return self._in_reasoning
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether nothing of interest can follow: the reply has all calls that it may have."""
-        return self._calls is not None and self._calls.is_complete
-
     def end_answers_at(self, stops: StopFinder) -> None:
         """Let the first string that this finds in an answer end the reply; before any text."""
         self._stops = stops
 
     def push(self, piece: str) -> list[Delta]:
         """Return what is certain now that `piece` has come; nothing after a stop string."""
-        text = self._stops.push(piece) if self._in_answer else piece
+        if self._passes and self._stops is NO_STOPS:
+            return [TextDelta(piece)] if piece else []
+        text = piece
+        if self._in_answer and self._stops is not NO_STOPS:
+            text = self._stops.push(piece)
         if text:
             self._reader.text += text
             next(self._parser)
+            if self._calls is not None:
+                self.is_complete = self._calls.is_complete
         return self._taken()
 
     def finish(self, *, is_cut: bool = False) -> list[Delta]:
@@ -125,7 +126,7 @@ class ReplySplitter:
         `is_cut`: the model had more to say. What a marker or a call had begun with is no text then,
         nor is it where a stop string has ended the reply.
         """
-        if self._in_answer:
+        if self._in_answer and self._stops is not NO_STOPS:
             self._reader.text += self._stops.finish()
         self._reader.is_over = True
         self._is_cut = is_cut
@@ -154,6 +155,8 @@ class ReplySplitter:
     def _begin_answer(self) -> None:
         """From here on, which is the reader's whole text, stop strings are looked for."""
         self._in_answer = True
+        if self._stops is NO_STOPS:
+            return
         self._reader.text = self._stops.push(self._reader.text)
         if self._reader.is_over:
             self._reader.text += self._stops.finish()
@@ -171,7 +174,7 @@ class ReplySplitter:
 
     def _reply(self) -> Waiting[None]:
         yield
-        if self._in_reasoning:
+        if self.in_reasoning:
             yield from self._reader.skip_space()
             yield from self._marker_here(self._openings)  # some models open it once more
             yield from self._reasoning()
@@ -194,11 +197,11 @@ class ReplySplitter:
             markers = self._silent | self._openings if may_reason else self._silent
             found = yield from self._marker_here(markers)
             if found in self._openings:
-                self._in_reasoning = True
+                self.in_reasoning = True
                 yield from self._reasoning()
                 may_reason = self._may_reason_again
             elif not found:
-                reader.text = reader.text[: self._end_at_cut(Markers(markers))]
+                reader.text = reader.text[: self._end_at_cut(_markers(frozenset(markers)))]
                 break
         self._begin_answer()
         if self._calls is None or not (yield from self._call(at_start=True)):
@@ -207,7 +210,7 @@ class ReplySplitter:
     def _marker_here(self, strings: Collection[str]) -> Waiting[str]:
         """Read one of the markers; "" where there is none."""
         reader = self._reader
-        markers = Markers(strings)
+        markers = _markers(frozenset(strings))
         while True:
             place, found = markers.find(reader.text, reader.at, is_over=reader.is_over)
             if place > reader.at or (found is None and reader.is_over):
@@ -221,7 +224,7 @@ class ReplySplitter:
         """Read up to the end of the reasoning, whose opening was read."""
         assert self._thinking is not None
         reader = self._reader
-        markers = Markers([self._thinking.closing])
+        markers = _markers(frozenset((self._thinking.closing,)))
         yield from reader.skip_space()
         while True:
             place, found = markers.find(reader.text, reader.at, is_over=reader.is_over)
@@ -235,7 +238,7 @@ class ReplySplitter:
                 reader.at += len(text)
             if found is not None:
                 reader.at = place + len(found)
-                self._in_reasoning = False
+                self.in_reasoning = False
                 yield from reader.skip_space()
                 break
             if reader.is_over:
@@ -258,6 +261,7 @@ class ReplySplitter:
         reader.at = kept
         reader.forget()
         if found is None:
+            self._passes = self._has_text and not self._markers
             if not reader.is_over:
                 yield from reader.more()
                 return True
@@ -306,3 +310,8 @@ class ReplySplitter:
             self._out.append(TextDelta(text))
             self._has_text = True
             self._after_call = self._after_call and text.isspace()
+
+
+@lru_cache(maxsize=256)  # replies of a model look for the same ones
+def _markers(strings: frozenset[str]) -> Markers:
+    return Markers(strings)

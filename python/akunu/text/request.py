@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,11 @@ class Request:
         return replace(self, options=self.options.compiled())
 
 
+_PLAIN_KINDS = {int, float, bool, str, type(None)}
+_MOST_REMEMBERED = 100  # characters of words
+_OWN = frozenset(Request.__dataclass_fields__) - {"options"}
+
+
 def text_request(
     prompt: object, options: SamplingOptions | None, sampling: Mapping[str, Any], priority: object
 ) -> Request | list[Request]:
@@ -95,6 +101,31 @@ def chat_request(
     if is_batch(messages):
         return [Request(messages=each, **arguments) for each in messages]
     return Request(messages=messages, **arguments)
+
+
+def request_of(arguments: Mapping[str, Any]) -> Request:
+    """Return the request of the keyword arguments of `generate` or `chat`, which are known to be.
+
+    Raises ArgumentError for values that make no sense.
+    """
+    own = {name: value for name, value in arguments.items() if name in _OWN}
+    sampling = {name: value for name, value in arguments.items() if name not in _OWN}
+    return Request(**own, options=_options_of(sampling))
+
+
+def _options_of(sampling: Mapping[str, Any]) -> TextOptions:
+    """Return checked options; those of numbers and words, as most requests have, are remembered."""
+    kinds = tuple(map(type, sampling.values()))
+    words = [value for value in sampling.values() if type(value) is str]
+    if set(kinds) <= _PLAIN_KINDS and len("".join(words)) <= _MOST_REMEMBERED:
+        return _remembered_options(tuple(sampling.items()), kinds)
+    return sampling_options(None, sampling)
+
+
+@lru_cache(maxsize=256)
+def _remembered_options(sampling: tuple[tuple[str, Any], ...], kinds: object) -> TextOptions:
+    """`kinds`: the types of the values: 1, 1.0 and True are equal and not the same."""
+    return sampling_options(None, dict(sampling))
 
 
 def is_batch(given: object) -> bool:

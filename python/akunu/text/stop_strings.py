@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Final
 
 
 class StopFinder:
@@ -64,6 +65,10 @@ class StopFinder:
         held, self._held = self._held, ""
         self._matched = [0] * len(self._stops)
         return held
+
+
+NO_STOPS: Final = StopFinder(())
+"""Finds nothing, and so keeps nothing: all texts without stop strings may share it."""
 
 
 @lru_cache(maxsize=256)  # several answers to a request look for the same strings

@@ -16,7 +16,8 @@ from akunu.common.checks import integer
 from akunu.errors import ArgumentError
 from akunu.options.adapter_options import adapter_weights
 from akunu.options.dry_breakers import breaker_words
-from akunu.options.text_options import MAX_OPTION_WORDS, SamplingOptions, TextOptions
+from akunu.options.engine_limits import MAX_OPTION_WORDS, SIDE_BY_SIDE
+from akunu.options.text_options import SamplingOptions, TextOptions
 from akunu.text.context_overflow import GOES_ON, SHIFT, GoingOn, fitted, newest_tokens
 from akunu.text.logprobs import LogprobReader
 from akunu.text.reply_decoder import ReplyDecoder
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 _NO_LIMIT = 2**32 - 1  # more tokens than any context holds
 _WORDS_PER_BIAS = 2  # a token and a number
-SIDE_BY_SIDE = 64
-"""Texts that the engine runs at a time, at least: `max_texts` in src/core/chip.h."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +167,9 @@ def _start(
     images: Sequence[tuple[int, _core.Image]] = (),
 ) -> _core.Generation:
     ends = set() if options.ignore_eos else set(tokenizer.stop_ids)
-    stops = token_ids(options.stop_token_ids, native.config["vocab_size"], "stop_token_ids")
+    if options.stop_token_ids:
+        stops = token_ids(options.stop_token_ids, native.config["vocab_size"], "stop_token_ids")
+        ends |= set(stops.tolist())
     biases = dict(options.logit_bias or {})
     if options.ignore_eos:
         biases.update(dict.fromkeys(tokenizer.stop_ids, -math.inf))
@@ -179,7 +180,7 @@ def _start(
     return native.start(
         tokens,
         max_tokens=_NO_LIMIT if options.max_tokens is None else min(options.max_tokens, _NO_LIMIT),
-        stop_ids=sorted(ends | set(stops.tolist())),
+        stop_ids=sorted(ends),
         sampling=options.packed(seed=int.from_bytes(os.urandom(8), "little")),
         logit_bias=biases,
         dry_breakers=breakers,

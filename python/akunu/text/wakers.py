@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from itertools import count
@@ -45,6 +45,8 @@ class Place:
     def __init__(self, waker: _LoopWaker, task: _core.Generation | _core.PendingLogits) -> None:
         """Use `Wakers.join`."""
         self._waker = waker
+        self.loop = waker.loop
+        """The event loop in which one may wait here."""
         self._task = task
         self._id = next(waker.ids)
         self._news: asyncio.Future[None] | None = None
@@ -52,15 +54,12 @@ class Place:
         waker.places[self._id] = self
         task.wake(waker.native, self._id)
 
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop in which one may wait here."""
-        return self._waker.loop
-
     def heard(self) -> bool:
         """Return whether there may be news since this was called last."""
         heard, self._has_heard = self._has_heard, False
-        return heard or self._waker.is_forked  # there, taking them raises an error
+        return (
+            heard or os.getpid() != self._waker.made_in
+        )  # a fork: there, taking them raises an error
 
     async def news(self) -> None:
         """Wait until the task may have news, or somebody interrupts."""
@@ -117,17 +116,17 @@ class _LoopWaker:
         self.places: dict[int, Place] = {}
         self.ids = count()
         self._by_loop = by_loop
-        self._made_in = os.getpid()
+        self.made_in = os.getpid()
         self._thread: _WaitingThread | None = None
         try:
-            loop.add_reader(self.native.fileno(), self._read)
+            loop.add_reader(self.native.fileno(), self._tell)
         except NotImplementedError:
             self._thread = _WaitingThread(self.native, loop, self._tell)
 
     @property
     def is_forked(self) -> bool:
         """Whether this is another process, whose copy of the loop watches with what is ours."""
-        return os.getpid() != self._made_in
+        return os.getpid() != self.made_in
 
     def close_if_idle(self) -> None:
         """Watch no more where nothing is under way."""
@@ -146,11 +145,9 @@ class _LoopWaker:
         if self._thread is not None:
             self._thread.stop()
 
-    def _read(self) -> None:
-        self._tell(self.native.take())
-
-    def _tell(self, ids: list[int]) -> None:
-        for each in ids:
+    def _tell(self, ids: Sequence[int] | None = None) -> None:
+        """Wake those of these tasks; None: of which there is news."""
+        for each in self.native.take() if ids is None else ids:
             if (place := self.places.get(each)) is not None:
                 place.wake()
 

@@ -6,8 +6,8 @@ import codecs
 import json
 import operator
 import sys
-from collections import deque
 from collections.abc import Sequence, Set
+from functools import cached_property
 from typing import Any, NoReturn, SupportsIndex, cast
 
 import numpy as np
@@ -38,7 +38,8 @@ class TokenSpelling:
         """Begin without any."""
         self._vocabulary = vocabulary
         self._types = vocabulary.types.astype(np.uint8).tobytes()
-        self._bytes: list[bytes | None] = [None] * len(vocabulary.tokens)
+        self.known: list[bytes | None] = [None] * len(vocabulary.tokens)
+        """The bytes of each token that was asked for."""
         # Where encoding puts a space in front of text, decoding takes it away again.
         self.strips_space = vocabulary.add_space_prefix or vocabulary.model == "bert"
         self._word_steps: dict[str, Any] | None = None  # see `_word_models`
@@ -50,15 +51,15 @@ class TokenSpelling:
     @property
     def memory_bytes(self) -> int:
         """About how many bytes are kept."""
-        known = [each for each in self._bytes if each is not None]
-        return sum(map(sys.getsizeof, known)) + sys.getsizeof(known) + sys.getsizeof(self._bytes)
+        known = [each for each in self.known if each is not None]
+        return sum(map(sys.getsizeof, known)) + sys.getsizeof(known) + sys.getsizeof(self.known)
 
     def token_bytes(self, token: SupportsIndex) -> bytes:
         """Return the bytes that one token adds to a text (a control token: its name)."""
         index = self.checked_id(token)
-        known = self._bytes[index]
+        known = self.known[index]
         if known is None:
-            known = self._bytes[index] = self._spell(index)
+            known = self.known[index] = self._spell(index)
         return known
 
     def checked_id(self, token: SupportsIndex) -> int:
@@ -67,19 +68,18 @@ class TokenSpelling:
             index = operator.index(token)
         except TypeError:
             raise ArgumentError(f"a token id must be an int, got {type(token).__name__}") from None
-        if not 0 <= index < len(self._bytes):
+        if not 0 <= index < len(self.known):
             raise ArgumentError(
                 f"token id {index} is out of range: this vocabulary has ids 0 to "
-                f"{len(self._bytes) - 1}"
+                f"{len(self.known) - 1}"
             )
         return index
 
-    def is_special(self, index: int) -> bool:
-        """Whether text right after this token opens anew (see `encode_pieces`)."""
-        kind = self._types[index]
-        if self.are_words_apart:
-            return kind == CONTROL
-        return kind in (UNKNOWN, CONTROL, USER_DEFINED)
+    @cached_property
+    def special_ids(self) -> frozenset[int]:
+        """The tokens after which text opens anew (see `encode_pieces`)."""
+        kinds = [CONTROL] if self.are_words_apart else [CONTROL, UNKNOWN, USER_DEFINED]
+        return frozenset(np.flatnonzero(np.isin(self._vocabulary.types, kinds)).tolist())
 
     @property
     def opens_with_space(self) -> bool:
@@ -128,44 +128,50 @@ class TokenStream:
     ) -> None:
         """Use `Tokenizer.stream`."""
         self._spelling = spelling
+        self._special = spelling.special_ids
         self._skipped = skipped
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._opens = True
-        for token in deque(ordered("prompt", prompt, "a sequence of token ids (int)"), maxlen=1):
-            self._opens = spelling.opens_anew and spelling.is_special(spelling.checked_id(token))
+        self.is_within_character = False
+        """Whether the latest token ended inside a character, whose text is still to come."""
+        if type(prompt) is not list:
+            prompt = list(ordered("prompt", prompt, "a sequence of token ids (int)"))
+        for token in prompt[-1:]:
+            self._opens = spelling.opens_anew and spelling.checked_id(token) in self._special
 
     def push(self, token: SupportsIndex) -> str:
         """Return the text that is complete now that `token` has arrived, often ''."""
-        return self._decoder.decode(self.push_bytes(token))
+        text: str = self._decoder.decode(self.push_bytes(token))
+        self.is_within_character = bool(self._decoder.getstate()[0])
+        return text
 
     def push_bytes(self, token: SupportsIndex) -> bytes:
         """Return the bytes that `token` adds to the text."""
         spelling = self._spelling
-        index = spelling.checked_id(token)
+        known = None
+        if type(token) is int and 0 <= token < len(spelling.known):
+            index, known = token, spelling.known[token]
+        if known is None:
+            index = spelling.checked_id(token)
+            known = spelling.token_bytes(index)
         is_skipped = index in self._skipped
-        if spelling.is_special(index):
+        if index in self._special:
             # Words on both sides of a token that is not shown stay apart.
             if not (is_skipped and spelling.are_words_apart):
                 self._opens = spelling.opens_anew
-            return b"" if is_skipped else spelling.token_bytes(index)
+            return b"" if is_skipped else known
         if is_skipped:
             return b""
-        text = spelling.token_bytes(index)
         if self._opens and spelling.strips_space:
-            text = text.removeprefix(b" ")
+            known = known.removeprefix(b" ")
         self._opens = False
-        return text
+        return known
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Refuse to be copied or pickled."""
         raise MisuseError(
             "a TokenStream cannot be copied or pickled; start another with Tokenizer.stream()"
         )
-
-    @property
-    def is_within_character(self) -> bool:
-        """Whether the latest token ended inside a character, whose text is still to come."""
-        return bool(self._decoder.getstate()[0])
 
     def finish(self) -> str:
         """Return what is left: U+FFFD for an unfinished character, else ''."""

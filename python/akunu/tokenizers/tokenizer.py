@@ -63,6 +63,7 @@ class Tokenizer:
         self._encoders: list[Encode | None] = [None, None]
         self._library_bytes = 0
         self._packed_merges = b""  # once the library has its own copy
+        self._skipped: dict[tuple[str, ...], frozenset[int]] = {}  # by what is kept
         self._spelling = TokenSpelling(replace(vocabulary, merges=[]))  # which it does not need
 
     @classmethod
@@ -328,10 +329,14 @@ class Tokenizer:
         Some models' tokens do, those of Phi-3 what stands behind them. Other tokens in that space
         stay, as the `tokenizers` library has it.
         """
-        given = [
-            checked_text(piece) if isinstance(piece, str) else self._spelling.checked_id(piece)
-            for piece in ordered("pieces", pieces, "a sequence of str and int")
-        ]
+        if type(pieces) is not list:
+            pieces = ordered("pieces", pieces, "a sequence of str and int")
+        given: list[str | int] = []
+        for piece in pieces:
+            if isinstance(piece, str):
+                given.append(piece if piece.isascii() else checked_text(piece))
+            else:
+                given.append(self._spelling.checked_id(piece))
         added = self._vocabulary.added
         if not any(each.lstrip or each.rstrip for each in added.values()):
             return given
@@ -435,9 +440,19 @@ class Tokenizer:
         """
         skipped: Set[int] = self.control_ids if skip_special else frozenset()
         if skipped and keep:
-            names = self.control_tokens()
-            skipped -= {i for name, i in names.items() if any(name in text for text in keep)}
+            skipped = self._skipped_beside(tuple(keep))
         return TokenStream(self._spelling, skipped=skipped, prompt=prompt)
+
+    def _skipped_beside(self, keep: tuple[str, ...]) -> frozenset[int]:
+        """Return the control tokens that are no part of these texts."""
+        found = self._skipped.get(keep)
+        if found is None:
+            names = self.control_tokens()
+            kept = {i for name, i in names.items() if any(name in text for text in keep)}
+            found = self.control_ids - kept
+            # Requests with other tools have other texts: what is remembered stays small.
+            self._skipped = {**dict(list(self._skipped.items())[-7:]), keep: found}
+        return found
 
     def _encode_text(self, text: str, opens: bool, parse_special: bool) -> list[int]:
         # Read before the encoder is looked at: another thread that builds it lets go of the merges

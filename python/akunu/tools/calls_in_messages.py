@@ -16,7 +16,7 @@ from akunu.tools.recognise import read_reply
 from akunu.tools.template import ToolTemplate
 
 
-def with_written_calls(
+def with_calls_as_text(
     template: ToolTemplate, messages: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return messages whose calls are at the end of their content, as the model writes them.
@@ -44,7 +44,7 @@ def _written(template: ToolTemplate, calls: Sequence[Mapping[str, Any]], where: 
             "is not known; put them into the content as the model's authors say"
         )
     wanted = [(call["function"]["name"], call["function"]["arguments"]) for call in calls]
-    text = written_calls(notation.family.ways[0], wanted)
+    text = calls_as_text(notation.family.ways[0], wanted)
     if text is not None:
         deltas = read_reply(notation.family, template, text, {name: {} for name, _ in wanted})
         if [(call.name, call.arguments) for call in calls_of(deltas)] == wanted:
@@ -56,11 +56,11 @@ def _written(template: ToolTemplate, calls: Sequence[Mapping[str, Any]], where: 
     )
 
 
-def written_calls(way: Notation, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str | None:
+def calls_as_text(way: Notation, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str | None:
     """Return calls (name and arguments) in a notation; None for one that is not written here.
 
     >>> from akunu.tools.families import HERMES
-    >>> written_calls(HERMES.ways[0], [("look", {"at": "it"})])
+    >>> calls_as_text(HERMES.ways[0], [("look", {"at": "it"})])
     '<tool_call>\\n{"name": "look", "arguments": {"at": "it"}}\\n</tool_call>'
     """
     texts = [_filled(way, way.call, name, arguments) for name, arguments in calls]

@@ -13,13 +13,13 @@ from akunu.tools.families import HERMES
 from akunu.tools.notation import Family
 from akunu.tools.parser import NotationParser
 from akunu.tools.template import ToolTemplate
-from akunu.tools.tools_in_messages import told_messages
+from akunu.tools.tools_in_messages import messages_with_tools
 
 CHOICES: Final = ("auto", "none", "required")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolUse:
+class ChatTools:
     """How a chat has tools."""
 
     messages: Sequence[Mapping[str, Any]]
@@ -44,16 +44,16 @@ class ToolUse:
         return NotationParser(self.family.ways, self.wanted, most=self.most)
 
 
-NO_TOOLS: Final = ToolUse(messages=(), definitions=None)
+NO_TOOLS: Final = ChatTools(messages=(), definitions=None)
 
 
-def tool_use(
+def chat_tools(
     template: ToolTemplate,
     messages: Sequence[Mapping[str, Any]],
     tools: object,
     choice: object,
     parallel: object,
-) -> ToolUse:
+) -> ChatTools:
     """Check the arguments of a chat that are about tools, and say how they are used.
 
     Raises ArgumentError for what makes no sense, and UnsupportedModelError where a call is wanted
@@ -74,13 +74,13 @@ def tool_use(
     if not given.definitions:
         if choice not in ("auto", "none"):
             raise ArgumentError(f"tool_choice is {choice!r}, but there are no tools")
-        return ToolUse(messages=messages, definitions=None, functions={})
+        return ChatTools(messages=messages, definitions=None, functions={})
     knows = template.knows_tools
     definitions = None if choice == "none" else given.definitions
     if not knows:
-        messages = told_messages(checked(messages), definitions or ())
+        messages = messages_with_tools(checked(messages), definitions or ())
     if choice == "none":
-        return ToolUse(messages=messages, definitions=None, functions={})
+        return ChatTools(messages=messages, definitions=None, functions={})
     recognised = template.tool_notation if knows else None
     family = recognised.family if recognised else None if knows else HERMES
     wanted = schemas if choice in CHOICES else {choice: schemas[choice]}
@@ -90,7 +90,7 @@ def tool_use(
             f"tool_choice is {choice!r}, but how this model writes calls is not known: its chat "
             "template shows a notation that is none of those in akunu.tools.families"
         )
-    return ToolUse(
+    return ChatTools(
         messages=messages,
         definitions=definitions if knows else None,
         functions=given.functions,

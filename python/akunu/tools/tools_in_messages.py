@@ -14,7 +14,7 @@ from akunu.errors import ArgumentError
 from akunu.templates.messages import has_images
 
 
-def told_messages(
+def messages_with_tools(
     messages: Sequence[Mapping[str, Any]], definitions: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return a conversation whose texts say what its tools, calls and results are."""

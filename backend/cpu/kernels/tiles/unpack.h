@@ -19,11 +19,6 @@ namespace akunu::cpu {
 
 constexpr uint32_t kStep = 32;  // of k, in a tile
 
-template <class Isa>
-static constexpr uint64_t tiles_bytes(uint32_t k) {
-  return (uint64_t{k} + kStep - 1) / kStep * Isa::Tiles::kTileBytes;
-}
-
 // Codes of 32 weights of each row of a panel; scale, and what is added to products with it, of either half.
 template <class Isa>
 struct QuantizedGroup {

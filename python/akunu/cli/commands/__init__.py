@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         bench as bench,
     )
     from akunu.cli.commands import (
-        benchmark as benchmark,
+        bench_texts as bench_texts,
     )
     from akunu.cli.commands import (
         chat as chat,

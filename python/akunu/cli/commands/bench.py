@@ -24,7 +24,7 @@ from akunu.cli.measuring.bench_output import (
     write_curve,
 )
 from akunu.cli.measuring.bench_run import Bench
-from akunu.cli.measuring.operation_counts import WorkModel
+from akunu.cli.measuring.operation_counts import OperationModel
 from akunu.cli.measuring.roofline import Limits, measure_limits, share_of
 from akunu.cli.model_file import format_totals, parameter_count, short_count, weight_bytes
 from akunu.cli.options import load_options
@@ -151,7 +151,9 @@ class BenchCommand:
             if self.roofline:
                 with Progress(lambda: "measuring bandwidth and peak"):
                     limits = measure_limits(options)
-            work = WorkModel.of(file.tensors, model.config, self.kv_type, device["max_prompt_rows"])
+            work = OperationModel.of(
+                file.tensors, model.config, self.kv_type, device["max_prompt_rows"]
+            )
             bench = Bench(model)
             state = ""
 

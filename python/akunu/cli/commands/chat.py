@@ -21,12 +21,12 @@ from akunu.cli.conversation.saved_conversation import (
 from akunu.cli.conversation.settings import thinking_refused
 from akunu.cli.file_sampling import chat_sampling, taken_from_file
 from akunu.cli.loading import load_model, title_of
+from akunu.cli.output_constraint import OutputConstraint, say_mistakes, say_weakened
 from akunu.cli.reply.output import ReplyOptions
 from akunu.cli.reply.write import Interrupted, why_cut, write_reply
 from akunu.cli.terminal import console
 from akunu.cli.terminal.editors import has_screen
 from akunu.cli.terminal.quiet_terminal import QuietTerminal
-from akunu.cli.text_form import Form, say_mistakes, say_weakened
 from akunu.cli.text_input import as_unicode, has_unread_input, standard_input, with_standard_input
 from akunu.cli.wording import shortened
 from akunu.errors import ArgumentError
@@ -64,7 +64,7 @@ class ChatCommand:
     load: LoadOptions
     given: Mapping[str, Any]
     """Sampling options that the command line gave; the rest may come from the model's file."""
-    form: Form | None
+    form: OutputConstraint | None
     """What replies may be."""
     reply: ReplyOptions
 

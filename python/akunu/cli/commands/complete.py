@@ -10,18 +10,18 @@ from pathlib import Path
 
 from akunu.cli.conversation.loop_guard import STOPPED, LoopGuard
 from akunu.cli.loading import load_model
+from akunu.cli.output_constraint import OutputConstraint, say_mistakes, say_weakened
 from akunu.cli.reply.write import prefill_of, why_cut
 from akunu.cli.terminal import console
 from akunu.cli.terminal.progress import Progress
-from akunu.cli.text_form import Form, say_mistakes, say_weakened
 from akunu.cli.text_input import text_of
 from akunu.cli.wording import shortened
 from akunu.hub.names import UnknownNameError
 from akunu.model import Model
+from akunu.options.engine_limits import SIDE_BY_SIDE
 from akunu.options.text_options import LoadOptions, SamplingOptions, sampling_options
 from akunu.text.completion import Completion
 from akunu.text.logprobs import TokenLogprob
-from akunu.text.submit import SIDE_BY_SIDE
 from akunu.text.text_stream import TextStream
 
 MOST_ANSWERS = SIDE_BY_SIDE + LoadOptions().max_waiting
@@ -34,7 +34,7 @@ def complete_text(
     load: LoadOptions,
     sampling: SamplingOptions,
     *,
-    form: Form | None,
+    form: OutputConstraint | None,
     n: int | None = None,
     parse_special: bool = False,
     loop_guard: bool = True,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from akunu import _core
 from akunu.cli.loading import model_path
+from akunu.cli.output_file import available_threads, report_made, write_made
 from akunu.cli.terminal import console
-from akunu.cli.written_file import available_threads, report_made, write_made
 from akunu.common.atomic_file import check_target
 from akunu.convert.directory_source import DirectorySource
 from akunu.convert.model_source import files_read

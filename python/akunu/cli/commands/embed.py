@@ -15,7 +15,7 @@ from akunu.cli.loading import load_model
 from akunu.cli.terminal import console
 from akunu.cli.terminal.progress import counted
 from akunu.cli.text_input import as_unicode, text_of
-from akunu.common.atomic_file import check_target, written_whole
+from akunu.common.atomic_file import atomic_write, check_target
 from akunu.errors import ContextOverflowError
 from akunu.options.text_options import LoadOptions
 
@@ -46,7 +46,7 @@ def show_embeddings(
     ):
         vectors = model.embed(texts, progress=count, **arguments)
     if output is not None:
-        with written_whole(output, force=True) as file:
+        with atomic_write(output, force=True) as file:
             np.save(file, vectors)
         return 0
     for index, vector in enumerate(vectors):

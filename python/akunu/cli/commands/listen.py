@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from akunu.cli.speech_model import load_speech_model
 from akunu.cli.terminal import console
-from akunu.cli.terminal.last_rows import Painter
+from akunu.cli.terminal.live_rows import LiveRows
 from akunu.cli.terminal.rows import Row, Span
 from akunu.options.text_options import LoadOptions
 from akunu.speech.input.microphone import microphones, recording
@@ -103,7 +103,7 @@ class _TerminalLines:
 
     def __init__(self) -> None:
         width = console.terminal_size(sys.stdout)[0]
-        self._painter = Painter(console.put, width, styles=console.shows_styles(sys.stdout))
+        self._painter = LiveRows(console.put, width, styles=console.shows_styles(sys.stdout))
         self._line = ""
 
     def add(self, said: LiveText) -> None:

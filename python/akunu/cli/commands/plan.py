@@ -13,7 +13,7 @@ from typing import Any
 from akunu.cli.commands.devices import device_of
 from akunu.cli.loading import measured_threads
 from akunu.cli.measuring.bench_plan import Test
-from akunu.cli.measuring.operation_counts import WorkModel
+from akunu.cli.measuring.operation_counts import OperationModel
 from akunu.cli.measuring.roofline import measure_limits
 from akunu.cli.model_file import format_totals, parameter_count, short_count
 from akunu.cli.terminal import console
@@ -23,7 +23,7 @@ from akunu.cli.wording import counted
 from akunu.errors import AkunuError, ArgumentError
 from akunu.hub import address as addresses
 from akunu.hub import find, repository
-from akunu.hub.load_check import named, outline_of
+from akunu.hub.load_check import headers_only, named
 from akunu.hub.names import Address, RepoName
 from akunu.loading import find_model, load_either
 from akunu.model import Model
@@ -100,7 +100,7 @@ def _remote_outline(name: str, meant: RepoName | Address) -> Iterator[Target]:
                     "download_bytes": remote.missing_bytes(),
                 }
                 readers = remote.parts()
-            path = stack.enter_context(outline_of(readers, shown))
+            path = stack.enter_context(headers_only(readers, shown))
         yield Target(path, shown, facts)
 
 
@@ -167,7 +167,7 @@ def _disk_facts(model: Model, options: LoadOptions, *, is_here: bool) -> dict[st
 def _speed(file: ModelFiles, model: Model, options: LoadOptions) -> dict[str, float]:
     """Return how fast text can come at most: each token reads all weights once."""
     rows = device_of(options.device)["max_prompt_rows"]
-    work = WorkModel.of(file.tensors, model.config, options.kv_type, rows)
+    work = OperationModel.of(file.tensors, model.config, options.kv_type, rows)
     limits = measure_limits(options)
 
     def most(depth: int) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 from akunu import _core
 from akunu.cli.loading import load_model, measured_threads, model_path, refuse_encoder
 from akunu.cli.measuring.bench_plan import Test, check_positions
-from akunu.cli.measuring.operation_counts import Work, WorkModel
+from akunu.cli.measuring.operation_counts import OperationCounts, OperationModel
 from akunu.cli.measuring.roofline import (
     SHARE_HEADER,
     Limits,
@@ -70,7 +70,7 @@ def show_profile(
     step = Test(n_prompt, 0 if n_prompt else 1, depth)
     check_positions(open_model_files(path), [step])
     limits: Limits | None = None
-    work: WorkModel | None = None
+    work: OperationModel | None = None
     if roofline:
         work = _work_model(name, options, step)
         with Progress(lambda: "measuring bandwidth and peak"):
@@ -126,7 +126,7 @@ def profile_step(
 def by_kind(
     commands: list[dict[str, Any]],
     step: Test,
-    work: WorkModel | None = None,
+    work: OperationModel | None = None,
     limits: Limits | None = None,
 ) -> list[Kind]:
     """Return the commands, those that differ in their layer only taken together.
@@ -143,13 +143,13 @@ def by_kind(
         share = None
         if work is not None and limits is not None:
             todo = work.command_work(name, step)
-            if todo != Work():
+            if todo != OperationCounts():
                 share = share_of(todo, limits, sum(seconds))
         kinds.append(Kind(name, len(seconds), sum(seconds), share))
     return sorted(kinds, key=lambda kind: -kind.seconds)
 
 
-def _work_model(name: str, options: LoadOptions, step: Test) -> WorkModel:
+def _work_model(name: str, options: LoadOptions, step: Test) -> OperationModel:
     tensors = open_model_files(model_path(name)).tensors
     with load_model(name, replace(options, context=16)) as model:  # for its shape only
-        return WorkModel.of(tensors, model.config, options.kv_type, max(1, step.n_prompt))
+        return OperationModel.of(tensors, model.config, options.kv_type, max(1, step.n_prompt))

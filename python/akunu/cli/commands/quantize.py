@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from akunu.cli.loading import model_path
+from akunu.cli.output_file import available_threads, report_made, some, write_made
 from akunu.cli.terminal import console
 from akunu.cli.terminal.progress import Progress
-from akunu.cli.written_file import available_threads, report_made, some, write_made
 from akunu.common.atomic_file import check_target
 from akunu.convert.gguf_writer import Value
 from akunu.convert.importance import ImportanceMatrix, missing_from, unseen_note

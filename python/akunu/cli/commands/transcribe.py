@@ -17,7 +17,7 @@ from akunu.cli.speech_model import load_speech_model
 from akunu.cli.terminal import console
 from akunu.cli.terminal.progress import Progress
 from akunu.cli.wording import reason
-from akunu.common.atomic_file import check_target, written_whole
+from akunu.common.atomic_file import atomic_write, check_target
 from akunu.errors import AkunuError, ArgumentError
 from akunu.options.text_options import LoadOptions
 from akunu.speech.audio import AudioSource, load_audio
@@ -203,7 +203,7 @@ class TranscribeCommand:
     def _write(self, name: str, said: Transcription, began: float) -> None:
         """Write the files of one; says what became of it."""
         for form, target in self._targets.get(name, {}).items():
-            with written_whole(target, force=self.force) as file:
+            with atomic_write(target, force=self.force) as file:
                 file.write(said.render(form, **self.layout).encode())
         if not said.segments:
             console.say(f"akunu: {name}: nobody speaks")

@@ -13,12 +13,11 @@ from akunu.cli.conversation import settings
 from akunu.cli.conversation.chat_session import ChatSession
 from akunu.cli.conversation.saved_conversation import read_conversation, save_conversation
 from akunu.cli.loading import title_of
-from akunu.cli.options import thinking_of
+from akunu.cli.output_constraint import FORMS, constraint_of
 from akunu.cli.reply.output import SWITCHES, switch, switched
 from akunu.cli.terminal import console
 from akunu.cli.terminal.clipboard import ClipboardError, copy_text
-from akunu.cli.text_form import FORMS, form_of
-from akunu.cli.wording import counted, reason, shortened
+from akunu.cli.wording import counted, reason, shortened, thinking_of
 from akunu.errors import AkunuError, ArgumentError
 from akunu.images.reader import read_image
 
@@ -230,7 +229,7 @@ class ChatCommands:
             self._think(name, value.strip())
         elif name in FORMS:
             session = self._session
-            form = form_of(name, value.strip())
+            form = constraint_of(name, value.strip())
             if form is not None or (session.form is not None and session.form.name == name):
                 session.form = form
             _say(f"{name} is {self._form(name)}")

@@ -15,13 +15,13 @@ from akunu.cli.conversation.settings import thinking_refused
 from akunu.cli.conversation.statistics import Statistics
 from akunu.cli.file_sampling import chat_sampling
 from akunu.cli.loading import load_model, title_of
+from akunu.cli.output_constraint import OutputConstraint, say_mistakes
 from akunu.cli.reply.output import ReplyOptions
 from akunu.cli.reply.write import Interrupted, why_cut, write_reply
 from akunu.cli.terminal import console
 from akunu.cli.terminal.editors import open_editor
 from akunu.cli.terminal.interrupts import EXIT_INTERRUPTED
 from akunu.cli.terminal.line_editor import Complete
-from akunu.cli.text_form import Form, say_mistakes
 from akunu.cli.wording import counted, reason, shortened
 from akunu.errors import AkunuError, ArgumentError, ContextOverflowError
 from akunu.model import Model
@@ -46,7 +46,7 @@ class ChatSession:
         complete: Complete,
         typed: Callable[[], bytes] = bytes,
         reply: ReplyOptions = ReplyOptions(),  # noqa: B008 - it is frozen
-        form: Form | None = None,
+        form: OutputConstraint | None = None,
         images: Sequence[bytes] = (),
     ) -> None:
         """Use `hold`.

@@ -15,7 +15,7 @@ from akunu.cli.measuring.bench_plan import Test
 from akunu.cli.measuring.bench_run import Result
 from akunu.cli.measuring.roofline import SHARE_HEADER, Limits, Share, limits_facts, limits_line
 from akunu.cli.terminal import console
-from akunu.thread_choice import READ, WRITTEN, ThreadChoice
+from akunu.thread_choice import GENERATED_TOKENS, PROMPT_TOKENS, ThreadChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ def write_curve(choice: ThreadChoice) -> None:
         ("threads", 7, True),
         ("read t/s", 10, True),
         ("written t/s", 11, True),
-        (f"a turn of {READ} read, {WRITTEN} written", 34, True),
+        (f"a turn of {PROMPT_TOKENS} read, {GENERATED_TOKENS} written", 34, True),
     )
     table.begin()
     for point in choice.points:

@@ -61,7 +61,7 @@ def _ends_with(name: str, endings: tuple[str, ...]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class OperationCounts:
     """What has to be done at least."""
 
     read_bytes: float = 0.0
@@ -74,9 +74,11 @@ class Work:
     prompt_tile_operations: float = 0.0
     """How many it makes of those: several for one where numbers are sums of two in bf16."""
 
-    def __add__(self, other: Work) -> Work:
+    def __add__(self, other: OperationCounts) -> OperationCounts:
         """Return both together."""
-        return Work(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
+        return OperationCounts(
+            *(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +118,10 @@ class Matrices:
                 tile_products += numbers * _TILE_PRODUCTS[tensor.type_name]
         return cls(size, float_numbers, byte_numbers, tile_floats, tile_bytes, tile_products)
 
-    def work(self, *, prompt_rows: int, other_rows: int, readings: int) -> Work:
+    def work(self, *, prompt_rows: int, other_rows: int, readings: int) -> OperationCounts:
         """Return what it takes to multiply so many rows, reading the weights so many times."""
         rows = prompt_rows + other_rows
-        return Work(
+        return OperationCounts(
             read_bytes=self.size * readings,
             float_operations=2 * self.float_numbers * rows,
             byte_operations=2 * self.byte_numbers * rows,
@@ -130,7 +132,7 @@ class Matrices:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkModel:
+class OperationModel:
     """Counts the work of tests on one model, from its tensors and its shape."""
 
     config: ModelConfig
@@ -148,7 +150,7 @@ class WorkModel:
     @classmethod
     def of(
         cls, tensors: Sequence[TensorFacts], config: ModelConfig, kv_type: str, prompt_rows: int
-    ) -> WorkModel:
+    ) -> OperationModel:
         """Count what a step reads and multiplies; the embedding is looked up, not multiplied."""
         outer = [each for each in tensors if _ends_with(each.name, _EMBEDDINGS + _HEADS)]
         head = Matrices.of(sorted(outer, key=lambda each: _ends_with(each.name, _HEADS))[-1:])
@@ -169,24 +171,24 @@ class WorkModel:
             commands={label: Matrices.of(some) for label, some in by_command.items()},
         )
 
-    def work(self, test: Test) -> Work:
+    def work(self, test: Test) -> OperationCounts:
         """Return what a test reads and computes at least."""
         steps = -(-test.n_prompt // self.prompt_rows) + test.n_gen
         heads = (1 if test.n_prompt else 0) + test.n_gen  # a prompt needs logits of its last row
         return (
-            Work(read_bytes=self.vector_bytes * steps)
+            OperationCounts(read_bytes=self.vector_bytes * steps)
             + self.layers.work(prompt_rows=test.n_prompt, other_rows=test.n_gen, readings=steps)
             + self.head.work(prompt_rows=0, other_rows=heads, readings=heads)
             + self._attention(test)
         )
 
-    def command_work(self, name: str, step: Test) -> Work:
+    def command_work(self, name: str, step: Test) -> OperationCounts:
         """Return what the commands of one name have to do in a step, in all layers together.
 
         A name is the labels of what was fused, "gate, up, activation"; of norms and the like
         nothing is counted.
         """
-        work = Work()
+        work = OperationCounts()
         labels = name.split(", ")
         if "qkv" in labels:
             labels = [_GATE_OF_DELTA_RULE if label == "gate" else label for label in labels]
@@ -201,13 +203,13 @@ class WorkModel:
                 )
         return work
 
-    def _attention(self, test: Test) -> Work:
-        work = Work()
+    def _attention(self, test: Test) -> OperationCounts:
+        work = OperationCounts()
         for window, n_layers in Counter(self.config.windows).items():
             work += self._attention_of(n_layers, window, test)
         return work
 
-    def _attention_of(self, n_layers: int, window: int, test: Test) -> Work:
+    def _attention_of(self, n_layers: int, window: int, test: Test) -> OperationCounts:
         """Count those of `n_layers` layers that see as many positions, or all (0)."""
         config = self.config
         kv_row = n_layers * kv_bytes(self.kv_type, config.cache_dim)
@@ -233,7 +235,7 @@ class WorkModel:
             prompt_pairs = 0  # attention stays where it is
         # Beside halves it takes sums of two numbers as well.
         pair_products = 1 if self.layers.byte_numbers > 0 else _TILE_PRODUCTS["F16"]
-        return Work(
+        return OperationCounts(
             read_bytes=kv_row * read_rows,
             float_operations=per_pair * pairs,
             prompt_float_operations=per_pair * prompt_pairs,

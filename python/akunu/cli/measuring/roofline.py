@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from akunu import _core
-from akunu.cli.measuring.operation_counts import Work
+from akunu.cli.measuring.operation_counts import OperationCounts
 from akunu.options.text_options import LoadOptions
 
 
@@ -25,7 +25,7 @@ class Limits:
     bfloat_operations_per_second: float
     """Of a matrix unit, which takes the prompts; 0 where none is in use."""
 
-    def seconds(self, work: Work) -> tuple[float, float]:
+    def seconds(self, work: OperationCounts) -> tuple[float, float]:
         """Return how long reading and computing take at the limits."""
         floats, codes, computing = work.float_operations, work.byte_operations, 0.0
         if self.bfloat_operations_per_second > 0:
@@ -69,7 +69,7 @@ def measure_limits(options: LoadOptions) -> Limits:
     return Limits(**_core.measure_roofline(options.device, int(options.threads or 0)))
 
 
-def share_of(work: Work, limits: Limits, seconds: float) -> Share:
+def share_of(work: OperationCounts, limits: Limits, seconds: float) -> Share:
     """Return what was achieved in `seconds`."""
     reading, computing = limits.seconds(work)
     return Share(

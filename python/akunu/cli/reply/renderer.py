@@ -23,7 +23,7 @@ from akunu.cli.reply.markdown_lines import (
 )
 from akunu.cli.reply.table_layout import Table, is_delimiter, may_become_delimiter
 from akunu.cli.terminal import console
-from akunu.cli.terminal.last_rows import Painter
+from akunu.cli.terminal.live_rows import LiveRows
 from akunu.cli.terminal.rows import Row, Span, chars_of, ready_to_show, wrap
 
 _FAINT = "2"
@@ -57,9 +57,9 @@ class _Shown:
 class ReplyRenderer:
     r"""Takes a reply in pieces and shows it.
 
-    >>> from akunu.cli.terminal.last_rows import Painter
+    >>> from akunu.cli.terminal.live_rows import LiveRows
     >>> written = []
-    >>> renderer = ReplyRenderer(Painter(written.append, 20), ReplyLook(), lambda: (20, 24))
+    >>> renderer = ReplyRenderer(LiveRows(written.append, 20), ReplyLook(), lambda: (20, 24))
     >>> renderer.push("Some **bo")
     >>> renderer.push("ld** words.")
     >>> renderer.finish()
@@ -68,7 +68,7 @@ class ReplyRenderer:
     """
 
     def __init__(
-        self, painter: Painter, look: ReplyLook, size: Callable[[], tuple[int, int]]
+        self, painter: LiveRows, look: ReplyLook, size: Callable[[], tuple[int, int]]
     ) -> None:
         """`size` returns how many columns and rows the terminal has at the moment."""
         self._painter = painter

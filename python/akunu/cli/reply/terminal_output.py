@@ -11,9 +11,9 @@ from typing import Any
 from akunu.cli.reply.markdown_lines import ASCII, Symbols
 from akunu.cli.reply.output import PlainOutput, ReplyOptions, ReplyOutput
 from akunu.cli.reply.renderer import ReplyLook, ReplyRenderer
-from akunu.cli.reply.thinking_view import FoldedThoughts, MarkedThoughts, ShownThoughts, Thoughts
+from akunu.cli.reply.thinking_view import FoldedThoughts, MarkedThoughts, Thoughts, VisibleThoughts
 from akunu.cli.terminal import console
-from akunu.cli.terminal.last_rows import Painter
+from akunu.cli.terminal.live_rows import LiveRows
 
 
 class TerminalOutput:
@@ -27,7 +27,7 @@ class TerminalOutput:
         symbols = unicode if console.can_show(shown, sys.stdout) else ASCII
         # Without escape codes nothing on the screen can change, and bold looks like the rest.
         look = ReplyLook(markdown=options.markdown and styles, styles=styles, symbols=symbols)
-        self._painter = Painter(console.put, console.terminal_size(sys.stdout)[0], styles=styles)
+        self._painter = LiveRows(console.put, console.terminal_size(sys.stdout)[0], styles=styles)
         self._answer = ReplyRenderer(self._painter, look, _size)
         self._was_stopped = False
         self._handler_before = _on_continue(self._note_stop)
@@ -37,7 +37,7 @@ class TerminalOutput:
         if not styles:
             self._thoughts = MarkedThoughts(self._answer)
         elif options.show_thinking:
-            self._thoughts = ShownThoughts(self._painter, _size)
+            self._thoughts = VisibleThoughts(self._painter, _size)
         else:
             self._thoughts = FoldedThoughts(self._painter, _size)
 

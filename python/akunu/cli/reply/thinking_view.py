@@ -8,7 +8,7 @@ from typing import Protocol
 from akunu.cli.reply.output import CLOSE, OPEN
 from akunu.cli.reply.renderer import ReplyLook, ReplyRenderer
 from akunu.cli.terminal import console
-from akunu.cli.terminal.last_rows import Painter
+from akunu.cli.terminal.live_rows import LiveRows
 from akunu.cli.terminal.rows import Row, Span, chars_of, wrap
 
 _FAINT = "2"
@@ -53,10 +53,10 @@ class MarkedThoughts:
             self._is_open = False
 
 
-class ShownThoughts:
+class VisibleThoughts:
     """All of the thoughts, dim, and a line about them below."""
 
-    def __init__(self, painter: Painter, size: Callable[[], tuple[int, int]]) -> None:
+    def __init__(self, painter: LiveRows, size: Callable[[], tuple[int, int]]) -> None:
         """`size` returns how many columns and rows the terminal has."""
         self._painter = painter
         self._renderer = ReplyRenderer(painter, ReplyLook(markdown=False, style=_FAINT), size)
@@ -81,7 +81,7 @@ class ShownThoughts:
 class FoldedThoughts:
     """The latest of the thoughts while they come; a line about them once they are over."""
 
-    def __init__(self, painter: Painter, size: Callable[[], tuple[int, int]]) -> None:
+    def __init__(self, painter: LiveRows, size: Callable[[], tuple[int, int]]) -> None:
         """`size` returns how many columns and rows the terminal has."""
         self._painter = painter
         self._size = size
@@ -146,7 +146,7 @@ class _Summary:
         return f"thought for {self._seconds:.1f} s, {self._tokens} {unit}{end}"
 
 
-def _fold(painter: Painter, summary: _Summary, is_cut: bool) -> None:
+def _fold(painter: LiveRows, summary: _Summary, is_cut: bool) -> None:
     summary.is_over = True
     if summary.has_text:
         rows = wrap(chars_of(summary.line(is_cut=is_cut), _FAINT), painter.width)

@@ -2,8 +2,9 @@
 
 Python raises KeyboardInterrupt wherever the main thread happens to be. In the middle of an import
 that is nowhere to be caught: an extension module makes an ImportError of it, a callback of the
-import machinery prints and forgets it. So an interrupt that meets an import waits until that is
-done; a second one ends the process there and then.
+import machinery prints and forgets it. In a text that is evaluated (Typer evaluates annotations)
+CPython notes it, and ends the process by the signal later. So an interrupt that meets one of these
+waits until that is done; a second one ends the process there and then.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class _Interrupts:
         self._waits = False
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """SIGINT: raise KeyboardInterrupt, now or as soon as nothing is being imported."""
+        """SIGINT: raise KeyboardInterrupt, now or as soon as nothing is imported or evaluated."""
         if self.is_over or self._waits:
             if before_exit is not None:
                 before_exit()
@@ -80,9 +81,9 @@ def guarded(run: Callable[[], int], *, is_process: bool) -> int:
 
 
 def _is_importing(frame: FrameType | None) -> bool:
-    """Whether an import that began within `guarded` is among the callers of this frame."""
+    """Whether an import or `eval` within `guarded` is among the callers of this frame."""
     while frame is not None and frame.f_code is not guarded.__code__:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
+        if frame.f_code.co_filename.startswith(("<frozen importlib", "<string>")):
             return True
         frame = frame.f_back
     return False

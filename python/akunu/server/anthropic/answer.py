@@ -12,6 +12,7 @@ from akunu.common.clock_and_ids import random_hex
 from akunu.server.http.error_shapes import anthropic_error
 from akunu.server.http.errors import ApiError
 from akunu.server.http.sending import EVENT_STREAM, event
+from akunu.server.text_request import AnswerContext
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
 from akunu.text.deltas import Delta, ReasoningDelta, TextDelta
@@ -23,23 +24,21 @@ _REASONS: Final = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "to
 
 
 class MessageAnswer:
-    """One answer; a `Dialect`."""
+    """One answer; an `Answer`."""
 
     media_type = EVENT_STREAM
     ping = event({"type": "ping"}, "ping")
 
-    def __init__(self, request_id: str) -> None:
-        """`request_id`: errors inside a stream have it."""
-        self.model = ""
-        self.stream: AsyncTextStream | None = None
-        """The text, whose prompt the first event counts."""
-        self._request_id = request_id
+    def __init__(self, context: AnswerContext) -> None:
+        """Errors inside a stream have the id of the request."""
+        self.model = context.model
+        self._request_id = context.request_id
         self._id = f"msg_{random_hex(16)}"
         self._block = ""  # the type of the one that is open
         self._n_blocks = 0
         self._calls = CallCollector({})
 
-    def whole(self, replies: Sequence[Completion]) -> Any:
+    def from_replies(self, replies: Sequence[Completion]) -> Any:
         """Return the answer that is no stream."""
         (reply,) = replies
         content: list[dict[str, Any]] = []
@@ -52,15 +51,14 @@ class MessageAnswer:
         usage = _usage_of(reply)
         return self._message(content, usage, _ended(reply))
 
-    def opened(self) -> bytes:
+    def opened(self, streams: Sequence[AsyncTextStream]) -> bytes:
         """Return the first event, which has no content yet."""
-        stream = self.stream
-        n_prompt, n_cached = (stream.prompt_tokens, stream.cached_tokens) if stream else (0, 0)
+        n_prompt, n_cached = streams[0].prompt_tokens, streams[0].cached_tokens
         nothing = {"stop_reason": None, "stop_sequence": None}
         message = self._message([], usage_of(n_prompt, n_cached), nothing)
         return _event("message_start", message=message) + self.ping
 
-    def part(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
+    def from_piece(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
         """Return the events of a part; a call is told when it is complete, or cut."""
         if isinstance(delta, TextDelta):
             opening = self._open("text", {"text": ""})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from akunu.server.anthropic.answer import MessageAnswer
 from akunu.server.anthropic.messages import messages_of
 from akunu.server.fields.common import WITHOUT_EFFECT, max_tokens
 from akunu.server.fields.offered_tools import functions_among
@@ -21,7 +22,8 @@ from akunu.server.fields.table import (
 )
 from akunu.server.http.errors import ApiError, invalid, unsupported
 from akunu.server.http.json_words import shown
-from akunu.server.text_request import Asked, asked_of
+from akunu.server.settings import ServerSettings
+from akunu.server.text_request import TextRequest, text_request
 
 _TOOL_KEYS: Final = ("type", "name", "description", "input_schema")
 
@@ -149,13 +151,14 @@ MESSAGES_FIELDS: Final[Mapping[str, Field]] = table_of(
 )
 
 
-def messages_request(body: Mapping[str, Any]) -> Asked:
+def messages_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
     """Return what a request asks for; ApiError for what makes no sense or is not done here."""
-    asked = asked_of(MESSAGES_FIELDS, body)
-    arguments = asked.arguments
+    wanted = text_request(MESSAGES_FIELDS, body)
+    arguments = wanted.arguments
     if "turns" not in arguments:
         raise invalid("messages", "messages is missing", "missing_required_parameter")
     conversation = messages_of(arguments.pop("system", None), arguments.pop("turns"))
     arguments["messages"] = conversation.messages
-    asked.ignore([each for each in conversation.ignored if each not in asked.ignored])
-    return asked
+    wanted.ignore([each for each in conversation.ignored if each not in wanted.ignored])
+    wanted.answer = MessageAnswer
+    return wanted

@@ -29,7 +29,7 @@ CHANGING_LINE: Final = "x-anthropic-billing-header"
 
 
 @dataclass(slots=True)
-class Conversation:
+class AnthropicConversation:
     """Messages, and the inner fields that have no effect."""
 
     messages: list[dict[str, Any]] = field(default_factory=list)
@@ -41,12 +41,12 @@ class Conversation:
             self.ignored.append(name)
 
 
-def messages_of(system: Any, messages: Any) -> Conversation:
+def messages_of(system: Any, messages: Any) -> AnthropicConversation:
     """Return a conversation; ApiError for what is not read here.
 
     Lines that an agent changes in every request are left out: the cache would not find the rest.
     """
-    found = Conversation()
+    found = AnthropicConversation()
     if system is not None:
         text = _system(system, found)
         if text:
@@ -77,7 +77,7 @@ def messages_of(system: Any, messages: Any) -> Conversation:
     return found
 
 
-def _system(system: Any, found: Conversation) -> str:
+def _system(system: Any, found: AnthropicConversation) -> str:
     if isinstance(system, str):
         return _without_changing_lines(system, found)
     if not isinstance(system, list):
@@ -92,7 +92,7 @@ def _system(system: Any, found: Conversation) -> str:
     return "\n\n".join(texts)
 
 
-def _without_changing_lines(text: str, found: Conversation) -> str:
+def _without_changing_lines(text: str, found: AnthropicConversation) -> str:
     if CHANGING_LINE not in text:
         return text
     lines = text.split("\n")
@@ -112,7 +112,7 @@ def _blocks(message: Mapping[str, Any], where: str) -> list[Any]:
     return content
 
 
-def _kind(block: Any, where: str, found: Conversation) -> str:
+def _kind(block: Any, where: str, found: AnthropicConversation) -> str:
     kind = block.get("type") if isinstance(block, dict) else None
     if not isinstance(kind, str):
         raise invalid("messages", f"{where} must be an object with a type")
@@ -123,7 +123,7 @@ def _kind(block: Any, where: str, found: Conversation) -> str:
 
 
 def _text(
-    block: Mapping[str, Any], where: str, found: Conversation, param: str = "messages"
+    block: Mapping[str, Any], where: str, found: AnthropicConversation, param: str = "messages"
 ) -> str:
     for name in ("cache_control", "citations"):
         if block.get(name) is not None:
@@ -134,7 +134,7 @@ def _text(
     return text
 
 
-def _add_turn(found: Conversation, role: str, blocks: list[Any], where: str) -> None:
+def _add_turn(found: AnthropicConversation, role: str, blocks: list[Any], where: str) -> None:
     """Add the results of tools, each a message, and what else the turn has."""
     parts: list[dict[str, Any]] = []
     n_before = len(found.messages)
@@ -158,7 +158,7 @@ def _add_turn(found: Conversation, role: str, blocks: list[Any], where: str) -> 
         found.messages.append({"role": role, "content": parts[0]["text"] if is_text else parts})
 
 
-def _image(block: Mapping[str, Any], where: str, found: Conversation) -> dict[str, Any]:
+def _image(block: Mapping[str, Any], where: str, found: AnthropicConversation) -> dict[str, Any]:
     if block.get("cache_control") is not None:
         found.ignore("cache_control")
     source = block.get("source")
@@ -174,7 +174,7 @@ def _image(block: Mapping[str, Any], where: str, found: Conversation) -> dict[st
     return of_base64(source["data"])
 
 
-def _result(block: Mapping[str, Any], where: str, found: Conversation) -> dict[str, Any]:
+def _result(block: Mapping[str, Any], where: str, found: AnthropicConversation) -> dict[str, Any]:
     call_id = block.get("tool_use_id")
     if not isinstance(call_id, str):
         raise invalid("messages", f"{where}.tool_use_id must be the id of a call")
@@ -195,7 +195,7 @@ def _result(block: Mapping[str, Any], where: str, found: Conversation) -> dict[s
     return {"role": "tool", "tool_call_id": call_id, "content": content}
 
 
-def _result_content(blocks: list[Any], where: str, found: Conversation) -> Any:
+def _result_content(blocks: list[Any], where: str, found: AnthropicConversation) -> Any:
     """Return a text, or where a result has images a list of parts."""
     parts: list[dict[str, Any]] = []
     for index, block in enumerate(blocks):
@@ -212,7 +212,7 @@ def _result_content(blocks: list[Any], where: str, found: Conversation) -> Any:
     return joined_texts(parts)
 
 
-def _reply(blocks: list[Any], where: str, found: Conversation) -> dict[str, Any]:
+def _reply(blocks: list[Any], where: str, found: AnthropicConversation) -> dict[str, Any]:
     texts: list[str] = []
     thoughts: list[str] = []
     calls: list[dict[str, Any]] = []

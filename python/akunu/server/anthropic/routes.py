@@ -5,16 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from akunu.model import Model
-from akunu.server.anthropic.answer import MessageAnswer
+from akunu.server.answered import answered, counted
 from akunu.server.anthropic.fields import MESSAGES_FIELDS, messages_request
-from akunu.server.fields.table import request_schema
-from akunu.server.http.json_body import JsonResponse, read_body
+from akunu.server.fields.meanings import request_schema
+from akunu.server.http.json_body import JsonResponse
 from akunu.server.routes.described import body_of
-from akunu.server.served_model import ServedModel
-from akunu.server.state import entry_of, state_of
-from akunu.server.text_request import generation_of, n_prompt_tokens
-from akunu.text.async_text_stream import AsyncTextStream
 
 router = APIRouter(tags=["messages"])
 _BODY = body_of(request_schema(MESSAGES_FIELDS, required=["messages"]))
@@ -28,18 +23,7 @@ _BODY = body_of(request_schema(MESSAGES_FIELDS, required=["messages"]))
 )
 async def messages(request: Request) -> Response:
     """Answer whole, or as a stream of events."""
-    asked = await read_body(request, messages_request)
-    answer = MessageAnswer(entry_of(request).request_id)
-
-    def begin(model: Model) -> AsyncTextStream:
-        answer.stream = asked.chat(model, state_of(request).settings)
-        return answer.stream
-
-    def dialect(served: ServedModel) -> MessageAnswer:
-        answer.model = served.name
-        return answer
-
-    return generation_of(request, asked, begin, dialect)
+    return await answered(request, messages_request)
 
 
 @router.post(
@@ -50,6 +34,5 @@ async def messages(request: Request) -> Response:
 )
 async def count_tokens(request: Request) -> Response:
     """Count without writing anything; the prompt may be longer than the context."""
-    asked = await read_body(request, messages_request)
-    counted = {"input_tokens": await n_prompt_tokens(request, asked)}
-    return JsonResponse(counted, headers=asked.headers)
+    n_tokens, headers = await counted(request, messages_request)
+    return JsonResponse({"input_tokens": n_tokens}, headers=headers)

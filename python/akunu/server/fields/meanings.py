@@ -5,6 +5,7 @@ Most names mean the same in every API; where one does not, its table says so in 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from akunu.server.fields.table import Field
@@ -85,3 +86,18 @@ def meaning_of(field: Field) -> str:
     """Return what a field asks for, "" where nobody has said it."""
     described: Any = field.schema.get("description")
     return described or field.note or MEANINGS.get(field.name, "")
+
+
+def request_schema(table: Mapping[str, Field], required: Iterable[str] = ()) -> dict[str, Any]:
+    """Return what a request may have, for the OpenAPI document."""
+    properties = {}
+    for each in table.values():
+        schema: dict[str, Any] = dict(each.schema)
+        meaning = meaning_of(each)
+        if each.effect == "honoured" and meaning:
+            schema["description"] = meaning[0].upper() + meaning[1:].rstrip(".") + "."
+        if each.effect != "honoured":
+            words = "Not done here" if each.effect == "refused" else "Without effect"
+            schema["description"] = f"{words}: {each.note}" if each.note else f"{words}."
+        properties[each.name] = schema
+    return {"type": "object", "properties": properties, "required": list(required)}

@@ -20,7 +20,8 @@ def response_format(name: str, value: Any) -> Mapping[str, Any]:
         return {"schema": given["schema"]} if given.get("schema") else {"json": True}
     if kind != "json_schema":
         raise unsupported(
-            name, f"{name} is of type {shown(kind)}; it must be text, json_object or json_schema"
+            name,
+            f"{name} is of type {shown(kind)}; it must be text, json_object or json_schema",
         )
     described = given.get("json_schema", given)
     if not isinstance(described, dict) or not isinstance(described.get("schema"), (dict, bool)):

@@ -155,23 +155,6 @@ def checked(name: str, value: Any, kind: type) -> Any:
     return value
 
 
-def request_schema(table: Mapping[str, Field], required: Iterable[str] = ()) -> dict[str, Any]:
-    """Return what a request may have, for the OpenAPI document."""
-    from akunu.server.fields.meanings import meaning_of
-
-    properties = {}
-    for each in table.values():
-        schema: dict[str, Any] = dict(each.schema)
-        meaning = meaning_of(each)
-        if each.effect == "honoured" and meaning:
-            schema["description"] = meaning[0].upper() + meaning[1:].rstrip(".") + "."
-        if each.effect != "honoured":
-            words = "Not done here" if each.effect == "refused" else "Without effect"
-            schema["description"] = f"{words}: {each.note}" if each.note else f"{words}."
-        properties[each.name] = schema
-    return {"type": "object", "properties": properties, "required": list(required)}
-
-
 def _schema(schema: str | Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(schema, str):
         return {"type": [schema, "null"]} if schema else {}

@@ -6,16 +6,18 @@ Written as a plain ASGI application around the other: streams go through it unto
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import time
 import uuid
 from contextlib import nullcontext
+from itertools import chain
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from akunu.grammar.separate_process import Workers, compiling_apart
-from akunu.server.http.access_log import AccessEntry, AccessLog
+from akunu.server.http.access_log import LOG, AccessEntry, AccessLog
 from akunu.server.http.error_shapes import is_anthropic, shaped
 from akunu.server.http.errors import ApiError, stopping
 from akunu.server.http.json_body import JsonResponse
@@ -30,6 +32,7 @@ from akunu.server.settings import ServerSettings
 OPEN_PATHS: Final = frozenset({"/health", "/ready"})
 _ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _MOST_HEADERS: Final = 64 << 10  # bytes, names and values
+_MOST_HOSTS: Final = 64  # that are remembered
 
 
 class Access:
@@ -56,13 +59,16 @@ class Access:
         self._is_guarded = is_guarded
         self._rate = RateLimit(settings.rate_limit)
         self._proxies = TrustedProxies(settings.trusted_proxies)
+        self._has_keys = bool(keys)
+        self._has_proxies = is_guarded and bool(self._proxies)
+        self._known_hosts: set[bytes | None] = set()  # which requests were for, and are allowed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if self._proxies and self._is_guarded:
+        if self._has_proxies:
             self._look_behind_proxies(scope)
         headers: dict[bytes, bytes] = dict(scope["headers"])
         given = headers.get(b"x-request-id", b"")
@@ -76,7 +82,8 @@ class Access:
             if message["type"] == "http.response.start":
                 entry.status = message["status"]
                 headers_out = [*message.get("headers", ()), (b"x-request-id", request_id)]
-                if is_anthropic(scope):  # where their client looks for it
+                # Where Anthropic's client looks for it; most paths show at once that it is not.
+                if scope["path"].startswith(("/v1/m", "/m")) and is_anthropic(scope):
                     headers_out.append((b"request-id", request_id))
                 message["headers"] = headers_out
             await send(message)
@@ -104,7 +111,8 @@ class Access:
                 await answer(scope, receive, marked)
         finally:
             self._metrics.answered(entry)
-            self._log.write(entry)
+            if LOG.isEnabledFor(logging.INFO):
+                self._log.write(entry)
 
     def _look_behind_proxies(self, scope: Scope) -> None:
         peer = scope["client"][0] if scope.get("client") else None
@@ -115,11 +123,12 @@ class Access:
     def _refusal(
         self, scope: Scope, headers: dict[bytes, bytes], entry: AccessEntry
     ) -> ApiError | None:
-        if sum(len(name) + len(value) for name, value in scope["headers"]) > _MOST_HEADERS:
+        if sum(map(len, chain.from_iterable(scope["headers"]))) > _MOST_HEADERS:
             return ApiError(431, "the headers of the request are too large")
-        if scope["path"] in OPEN_PATHS or is_page(scope["path"]):
+        path = scope["path"]
+        if path in OPEN_PATHS or (not path.startswith("/v1/") and is_page(path)):
             return None
-        if self._keys:
+        if self._has_keys:
             entry.owner = self._keys.owner(headers)
             if entry.owner is None:
                 has_one = b"authorization" in headers or b"x-api-key" in headers
@@ -130,11 +139,14 @@ class Access:
                     code="invalid_api_key",
                     headers={"www-authenticate": "Bearer"},
                 )
-        elif (error := refusal_of(headers, self._settings)) is not None:
-            return error
+        elif b"origin" in headers or headers.get(b"host") not in self._known_hosts:
+            if (error := refusal_of(headers, self._settings)) is not None:
+                return error
+            if b"origin" not in headers and len(self._known_hosts) < _MOST_HOSTS:
+                self._known_hosts.add(headers.get(b"host"))
         client = scope.get("client")
-        wait = self._rate.seconds_to_wait(entry.owner or (client[0] if client else ""))
-        if wait:
+        who = entry.owner or (client[0] if client else "")
+        if self._settings.rate_limit and (wait := self._rate.seconds_to_wait(who)):
             return ApiError(
                 429,
                 f"more than {self._settings.rate_limit} requests in a minute, which is rate_limit",

@@ -17,15 +17,18 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from akunu.common.clock_and_ids import Drawn, drawn_from
+from akunu.common.clock_and_ids import DerivedIds, ids_from
 from akunu.errors import AkunuError
 from akunu.model import Model
-from akunu.server.generation import Dialect, Generation
+from akunu.server.generation import Generation
+from akunu.server.http.access_log import AccessEntry
 from akunu.server.http.errors import ApiError, invalid, stopping
 from akunu.server.http.json_body import written
 from akunu.server.http.sending import EVENT_STREAM, PING, Events, beside, pinging, unless_gone
 from akunu.server.journal.idempotency import Idempotency
 from akunu.server.journal.journal import WHOLE, KeptAnswer, Told
+from akunu.server.state import ServerState
+from akunu.server.text_request import Answer, TextRequest
 from akunu.storage.cache_identity import computed_on, kv_type_of
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.deltas import Delta
@@ -44,21 +47,19 @@ class JournalledGeneration(Generation):
     """The answer to a request with an idempotency key."""
 
     def __init__(
-        self, *given: Any, asked: Idempotency, set_seed: Callable[[int], object], **named: Any
+        self, state: ServerState, entry: AccessEntry, wanted: TextRequest, named: Idempotency
     ) -> None:
-        """`given`, `named`: those of Generation. `set_seed`: has the texts draw from this seed,
-        unless the request has one."""
-        super().__init__(*given, **named)
-        self._asked = asked
-        self._journal = asked.journal
-        self._set_seed = set_seed
+        """`named`: what the request says of its answer in the journal."""
+        super().__init__(state, entry, wanted)
+        self._named = named
+        self._journal = named.journal
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer from the journal, and with what follows."""
-        if self._asked.n_events is not None and not self._is_stream:
+        if self._named.n_events is not None and not self._wanted.is_stream:
             raise invalid("Last-Event-ID", "Last-Event-ID is given, and stream is not true")
-        body = await self._asked.body()
-        kept = await self._journal.find(self._asked.name, body, is_stream=self._is_stream)
+        body = await self._named.body()
+        kept = await self._journal.find(self._named.name, body, is_stream=self._wanted.is_stream)
         headers = {REPLAYED: "true"} if kept.begun is not None or kept.runner is not None else {}
         try:
             with kept.reading(LINGER_SECONDS):
@@ -68,7 +69,7 @@ class JournalledGeneration(Generation):
                 await unless_gone(receive, _begun(kept))
                 assert kept.begun is not None
                 headers = {**kept.begun["headers"], **headers}
-                if self._is_stream:
+                if self._wanted.is_stream:
                     await self._send_stream(receive, send, kept, headers)
                 else:
                     await unless_gone(receive, _over(kept))
@@ -80,7 +81,7 @@ class JournalledGeneration(Generation):
     async def _send_stream(
         self, receive: Receive, send: Send, kept: KeptAnswer, headers: Mapping[str, str]
     ) -> None:
-        position = self._asked.n_events or 0
+        position = self._named.n_events or 0
         if kept.is_over and position > len(kept.events):
             n = len(kept.events)
             raise invalid(
@@ -97,7 +98,7 @@ class JournalledGeneration(Generation):
             kept.tell()
 
         await events.begin(EVENT_STREAM, headers)
-        async with beside(watch()), pinging(events, PING, self._ping_seconds):
+        async with beside(watch()), pinging(events, PING, self._settings.ping_seconds):
             try:
                 while not is_gone:
                     new = kept.events[position:]
@@ -120,32 +121,32 @@ class JournalledGeneration(Generation):
     async def _run(self, kept: KeptAnswer) -> None:
         """Write an answer, or go on with it."""
         try:
-            with drawn_from(_drawn_of(kept)):
+            with ids_from(_drawn_of(kept)):
                 async with AsyncExitStack() as stack:
                     number = 0
                     try:
-                        held = self._models.use(self._model)
+                        held = self._models.use(self._wanted.model)
                         served, model = await stack.enter_async_context(held)
-                        dialect = self._dialect(served)
-                        kept.say_failed = dialect.failed
-                        self._set_seed(kept.head["seed"])
-                        with drawn_from(_drawn_of(kept).part(_BEGINNING)):
-                            streams = self._begin(served, model)
+                        answer = self._answer(served, model)
+                        kept.say_failed = answer.failed
+                        self._wanted.arguments.setdefault("seed", kept.head["seed"])
+                        with ids_from(_drawn_of(kept).part(_BEGINNING)):
+                            streams = await self._wanted.begin(model, self._settings)
                             for number, stream in enumerate(streams):  # noqa: B007
                                 stream.takes_one_by_one = True
                                 await stack.enter_async_context(stream)
-                        await _begin(kept, model, streams, self._more_headers)
+                        await _begin(kept, model, streams, self._wanted.headers)
                     except Exception as error:
-                        raise self._told(error, number) from error
+                        raise self._api_error(error, number) from error
                     self._observer.began(served.name, streams)
                     stack.push_async_callback(self._end, streams)
-                    last = await self._write(kept, dialect, streams)
+                    last = await self._write(kept, answer, streams)
             await kept.end(last)
         except asyncio.CancelledError:
             kept.fail(stopping())
             raise
         except Exception as error:
-            failure = self._told(error)
+            failure = self._api_error(error)
             if kept.is_here:
                 self._observer.failed(failure, error)
             kept.fail(failure)
@@ -154,33 +155,34 @@ class JournalledGeneration(Generation):
             await self._journal.let_go(kept, forget=kept.begun is None)
 
     async def _write(
-        self, kept: KeptAnswer, dialect: Dialect, streams: Sequence[AsyncTextStream]
+        self, kept: KeptAnswer, answer: Answer, streams: Sequence[AsyncTextStream]
     ) -> Told:
         """Write all but the last step, which is returned."""
-        steps = _Steps(kept, is_told=self._is_stream)
-        steps.take(WHOLE, [], dialect.opened)
+        steps = _Steps(kept, is_told=self._wanted.is_stream)
+        steps.take(WHOLE, [], partial(answer.opened, streams))
         drawn = _drawn_of(kept)
         left = [_Text(*each, drawn.part(each[0])) for each in enumerate(streams)]
         while left:  # in turn: which text is faster today must not show
             for text in list(left):
                 delta = await text.next()
                 if delta is None:
-                    tell = partial(dialect.closed, text.index, text.stream)
+                    tell = partial(answer.closed, text.index, text.stream)
                     left.remove(text)
                 else:
-                    tell = partial(dialect.part, text.index, delta, text.stream)
+                    tell = partial(answer.from_piece, text.index, delta, text.stream)
                     self._observer.part(text.stream)
                 steps.take(text.index, text.new_tokens(), tell)
         steps.check_complete()
         replies = [stream.completion for stream in streams]
-        answer = dialect.over(replies) if self._is_stream else written(dialect.whole(replies))
-        return Told(WHOLE, [], answer)
+        if self._wanted.is_stream:
+            return Told(WHOLE, [], answer.over(replies))
+        return Told(WHOLE, [], written(answer.from_replies(replies)))
 
 
 class _Text:
     """One of the texts of an answer, whose ids are drawn from a source of its own."""
 
-    def __init__(self, index: int, stream: AsyncTextStream, drawn: Drawn) -> None:
+    def __init__(self, index: int, stream: AsyncTextStream, drawn: DerivedIds) -> None:
         self.index = index
         self.stream = stream
         self._drawn = drawn
@@ -189,7 +191,7 @@ class _Text:
 
     async def next(self) -> Delta | None:
         """Wait for the next part; None: it is over."""
-        with drawn_from(self._drawn):
+        with ids_from(self._drawn):
             async for delta in self._deltas:
                 return delta
         if self.stream.finish_reason == "cancelled":
@@ -242,8 +244,8 @@ class _Steps:
         )
 
 
-def _drawn_of(kept: KeptAnswer) -> Drawn:
-    return Drawn(bytes.fromhex(kept.head["drawn"]), kept.head["now"])
+def _drawn_of(kept: KeptAnswer) -> DerivedIds:
+    return DerivedIds(bytes.fromhex(kept.head["drawn"]), kept.head["now"])
 
 
 async def _begin(

@@ -3,39 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from akunu.server.http.errors import ApiError
 from akunu.server.http.sending import EVENT_STREAM, PING, event
-from akunu.server.llama_cpp.fields import LlamaAsked
-from akunu.server.unsent_logprobs import Untold
+from akunu.server.prompts import ids_of
+from akunu.server.text_request import AnswerContext
+from akunu.server.unsent_logprobs import UnsentLogprobs
 from akunu.server.usage import timings_of
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
 from akunu.text.deltas import Delta, TextDelta
 from akunu.text.logprobs import TokenLogprob
-from akunu.tokenizers.tokenizer import Tokenizer
 
 _LEAST: Final = -9999.0  # JSON has no infinity
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlamaFormat:
+    """How texts are told."""
+
+    arguments: Mapping[str, Any]
+    """What was asked for, which the answer repeats."""
+    prompts: Sequence[Any]
+    """Each a text, or a list of token ids and texts."""
+    is_list: bool
+    """Whether the answer is a list."""
+    returns_tokens: bool
+    response_fields: list[str]
+
+    @property
+    def n_probs(self) -> int:
+        """How many of the most likely tokens are told beside each token; 0: none."""
+        n: int = self.arguments.get("logprobs", 0)
+        return n
+
+
 class LlamaAnswer:
-    """One answer; a `Dialect`."""
+    """One answer; an `Answer`."""
 
     media_type = EVENT_STREAM
     ping = PING
 
-    def __init__(self, wanted: LlamaAsked) -> None:
+    def __init__(self, context: AnswerContext, wanted: LlamaFormat) -> None:
         """`wanted`: what is told besides the texts."""
-        self.model = ""
-        self.tokenizer: Tokenizer | None = None
-        self.prompts: list[str | list[int]] = []
-        """The answer repeats them, as texts."""
+        self.model = context.model
+        self._tokenizer = context.tokenizer
         self._wanted = wanted
-        self._untold = Untold()
+        self._unsent = UnsentLogprobs()
         self._n_tokens: dict[int, int] = {}
 
-    def whole(self, replies: Sequence[Completion]) -> Any:
+    def from_replies(self, replies: Sequence[Completion]) -> Any:
         """Return the answer that is no stream: an object, or a list for a list of prompts."""
         returns_tokens = self._wanted.returns_tokens
         told = [
@@ -44,18 +63,18 @@ class LlamaAnswer:
         ]
         return told if self._wanted.is_list else told[0]
 
-    def opened(self) -> bytes:
+    def opened(self, streams: Sequence[AsyncTextStream]) -> bytes:
         """Return nothing: the first event has text."""
         return b""
 
-    def part(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
+    def from_piece(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
         """Return the event of a piece."""
         assert isinstance(delta, TextDelta)  # there is no chat
         probabilities: dict[str, Any] = {}
         tokens = stream.token_ids[self._n_tokens.get(index, 0) :]
         self._n_tokens[index] = self._n_tokens.get(index, 0) + len(tokens)
         if self._wanted.n_probs:
-            new = self._untold.take(stream.logprobs, index)
+            new = self._unsent.take(stream.logprobs, index)
             probabilities = {"completion_probabilities": list(map(_probability, new))}
         return event(
             {
@@ -98,7 +117,7 @@ class LlamaAnswer:
             "tokens_predicted": reply.completion_tokens,
             "tokens_evaluated": reply.prompt_tokens,
             "tokens_cached": reply.cached_tokens,
-            "generation_settings": _settings(wanted.asked.arguments),
+            "generation_settings": _settings(wanted.arguments),
             "prompt": self._prompt(index),
             "has_new_line": "\n" in reply,
             "truncated": False,
@@ -113,11 +132,10 @@ class LlamaAnswer:
         return found
 
     def _prompt(self, index: int) -> str:
-        prompt = self.prompts[index]
+        prompt = self._wanted.prompts[index]
         if isinstance(prompt, str):
             return prompt
-        assert self.tokenizer is not None
-        return self.tokenizer.decode(prompt)
+        return self._tokenizer.decode(ids_of(self._tokenizer, prompt, None))
 
 
 def _stop_type(reply: Completion) -> str:

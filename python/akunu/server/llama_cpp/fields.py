@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
-from akunu.model import Model
 from akunu.server.fields.common import MOST_LOGPROBS, integer_in, n_predict
 from akunu.server.fields.sampling import SAMPLING_FIELDS
 from akunu.server.fields.structure import STRUCTURE_FIELDS
@@ -24,9 +22,9 @@ from akunu.server.fields.table import (
 )
 from akunu.server.http.errors import invalid, unsupported
 from akunu.server.http.json_words import shown
-from akunu.server.prompts import ids_of
-from akunu.server.text_request import Asked, asked_of
-from akunu.text.context_overflow import refuse_too_long
+from akunu.server.llama_cpp.answer import LlamaAnswer, LlamaFormat
+from akunu.server.settings import ServerSettings
+from akunu.server.text_request import TextRequest, text_request
 
 _MOST_BIASED: Final = 10_000  # characters that are split into tokens while others wait
 
@@ -124,95 +122,57 @@ INFILL_FIELDS: Final[Mapping[str, Field]] = table_of(
 )
 
 
-@dataclass(slots=True, kw_only=True)
-class LlamaAsked:
-    """A request for texts, and how it wants to be told."""
-
-    asked: Asked
-    prompts: list[Any] = field(default_factory=list)
-    """Each a text, or a list of token ids and texts."""
-    is_list: bool = False
-    """Whether the answer is a list."""
-    suffix: str | None = None
-    returns_tokens: bool
-    n_probs: int
-    response_fields: list[str]
-    text_bias: dict[str, Any]
-    """Biases of all tokens of a text."""
-
-    def add_text_bias(self, model: Model) -> None:
-        """Have the biases of texts be those of their tokens, where these have none of their own."""
-        if not self.text_bias:
-            return
-        found: dict[int, Any] = {}
-        for text, bias in self.text_bias.items():
-            ids = model.tokenizer.encode(text, add_special=False, parse_special=True)
-            found.update(dict.fromkeys(ids, bias))
-        self.asked.arguments["logit_bias"] = {**found, **self.asked.arguments["logit_bias"]}
-
-    def ids(self, model: Model, prompt: Any, context: int | None) -> list[int]:
-        """Return the ids of one of the prompts; texts in it may name control tokens.
-
-        Raises ContextOverflowError as `ids_of`.
-        """
-        if isinstance(prompt, str):
-            return ids_of(model, prompt, context)
-        refuse_too_long(model.tokenizer, [x for x in prompt if isinstance(x, str)], context)
-        found: list[int] = []
-        for each in prompt:
-            if isinstance(each, str):
-                found += model.tokenizer.encode(each, add_special=not found, parse_special=True)
-            else:
-                found.append(each)
-        return found
-
-
-def completion_request(body: Mapping[str, Any]) -> LlamaAsked:
+def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
     """Return what a request for /completion asks for; ApiError for what makes no sense."""
-    wanted = _request(COMPLETION_FIELDS, body)
-    if "prompt" not in wanted.asked.arguments:
+    wanted = text_request(COMPLETION_FIELDS, body)
+    if "prompt" not in wanted.arguments:
         raise invalid("prompt", "prompt is missing", "missing_required_parameter")
-    prompt = wanted.asked.arguments.pop("prompt")
+    prompt = wanted.arguments.pop("prompt")
     is_several = isinstance(prompt, list) and (
         any(isinstance(each, (list, dict)) for each in prompt)
         or (bool(prompt) and all(isinstance(each, str) for each in prompt))
     )
-    wanted.prompts = [_plain(each) for each in (prompt if is_several else [prompt])]
-    wanted.is_list = len(wanted.prompts) > 1
-    for each in wanted.prompts:
+    prompts = [_plain(each) for each in (prompt if is_several else [prompt])]
+    for each in prompts:
         _check_prompt(each)
-    if wanted.is_list and wanted.asked.is_stream:
-        wanted.is_list = False  # events have an index
-    return wanted
+    # Of a stream, events have an index.
+    return _with_answer(
+        wanted, prompts, "prompt", is_list=len(prompts) > 1 and not wanted.is_stream
+    )
 
 
-def infill_request(body: Mapping[str, Any]) -> LlamaAsked:
+def infill_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
     """Return what a request for /infill asks for; ApiError for what makes no sense.
 
     Texts of other files stand before what is before the gap.
     """
-    wanted = _request(INFILL_FIELDS, body)
-    options = wanted.asked.arguments
+    wanted = text_request(INFILL_FIELDS, body)
+    options = wanted.arguments
     for name in ("input_prefix", "input_suffix"):
         if name not in options:
             raise invalid(name, f"{name} is missing", "missing_required_parameter")
-    wanted.suffix = options.pop("input_suffix")
+    wanted.suffix, wanted.suffix_name = options.pop("input_suffix"), "input_suffix"
     others = "".join(f"--- {name}\n{text}\n\n" for name, text in options.pop("input_extra", ()))
     before = others + options.pop("input_prefix") + options.pop("prompt", "")
-    wanted.prompts = [before]
-    return wanted
+    return _with_answer(wanted, [before], "input_prefix")
 
 
-def _request(table: Mapping[str, Field], body: Mapping[str, Any]) -> LlamaAsked:
-    asked = asked_of(table, body)
-    options = asked.arguments
-    return LlamaAsked(
-        asked=asked,
+def _with_answer(
+    wanted: TextRequest, prompts: list[Any], prompt_name: str, *, is_list: bool = False
+) -> TextRequest:
+    """Return the request with its prompts, and with how its answer is written."""
+    options = wanted.arguments
+    wanted.prompts, wanted.prompt_name, wanted.spells_tokens = prompts, prompt_name, True
+    wanted.text_bias = options.pop("text_bias", {})
+    how = LlamaFormat(
         returns_tokens=options.pop("return_tokens", False),
-        n_probs=options.get("logprobs", 0),
         response_fields=options.pop("response_fields", []),
-        text_bias=options.pop("text_bias", {}),
+        arguments=options,
+        prompts=prompts,
+        is_list=is_list,
     )
+    wanted.answer = lambda context: LlamaAnswer(context, how)
+    return wanted
 
 
 def _plain(prompt: Any) -> Any:

@@ -6,22 +6,17 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from akunu import __version__
-from akunu.model import Model
-from akunu.server.fields.table import request_schema
-from akunu.server.http.json_body import JsonResponse, read_body
-from akunu.server.llama_cpp.answer import LlamaAnswer
+from akunu.server.answered import answered
+from akunu.server.fields.meanings import request_schema
+from akunu.server.http.json_body import JsonResponse
 from akunu.server.llama_cpp.fields import (
     COMPLETION_FIELDS,
     INFILL_FIELDS,
-    LlamaAsked,
     completion_request,
     infill_request,
 )
 from akunu.server.routes.described import body_of
-from akunu.server.served_model import ServedModel
 from akunu.server.state import state_of
-from akunu.server.text_request import generation_of
-from akunu.text.async_text_stream import AsyncTextStream
 
 router = APIRouter(tags=["llama.cpp"])
 
@@ -34,7 +29,7 @@ router = APIRouter(tags=["llama.cpp"])
 )
 async def completion(request: Request) -> Response:
     """Answer whole, or as a stream of events."""
-    return _answered(request, await read_body(request, completion_request), "prompt")
+    return await answered(request, completion_request)
 
 
 @router.post(
@@ -45,42 +40,7 @@ async def completion(request: Request) -> Response:
 )
 async def infill(request: Request) -> Response:
     """Answer whole, or as a stream of events; refused where the model does not fill in."""
-    return _answered(request, await read_body(request, infill_request), "input_prefix")
-
-
-def _answered(request: Request, wanted: LlamaAsked, prompt: str) -> Response:
-    answer = LlamaAnswer(wanted)
-    asked = wanted.asked
-
-    ready: list[list[int]] = []  # the ids of each prompt
-
-    def prepare(model: Model) -> None:
-        settings = state_of(request).settings
-        wanted.add_text_bias(model)
-        for each in wanted.prompts:
-            if wanted.suffix is None:
-                ready.append(wanted.ids(model, each, asked.room(model, settings)))
-            else:
-                asked.arguments["prompt"] = each
-                asked.fill_in(model, settings, wanted.suffix, "input_suffix")
-                ready.append(asked.arguments["prompt"])
-
-    def begin(model: Model) -> list[AsyncTextStream]:
-        settings = state_of(request).settings
-        answer.tokenizer = model.tokenizer
-        begun = []
-        for each, ids in zip(wanted.prompts, ready, strict=True):
-            asked.arguments["prompt"] = ids
-            is_text = isinstance(each, str)
-            answer.prompts.append(each if is_text else asked.arguments["prompt"])
-            begun.append(asked.generate(model, settings))
-        return begun
-
-    def dialect(served: ServedModel) -> LlamaAnswer:
-        answer.model = served.name
-        return answer
-
-    return generation_of(request, asked, begin, dialect, prompt=prompt, prepare=prepare)
+    return await answered(request, infill_request)
 
 
 @router.get("/props", summary="What is known of a model, as llama.cpp has it", response_model=None)

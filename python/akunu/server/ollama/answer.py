@@ -10,7 +10,7 @@ from typing import Any, Final
 from akunu.server.http.errors import ApiError
 from akunu.server.http.json_body import written
 from akunu.server.openai.chat_answer import logprobs_of
-from akunu.server.unsent_logprobs import Untold
+from akunu.server.unsent_logprobs import UnsentLogprobs
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
 from akunu.text.deltas import Delta, ReasoningDelta, TextDelta
@@ -21,26 +21,26 @@ NDJSON: Final = "application/x-ndjson"
 
 
 class OllamaAnswer:
-    """One answer; a `Dialect`."""
+    """One answer; an `Answer`."""
 
     media_type = NDJSON
     ping = b""  # there are no comments in JSON
 
-    def __init__(self, *, is_chat: bool, has_logprobs: bool = False) -> None:
-        """`is_chat`: it has messages, otherwise the text of a `response`."""
-        self.model = ""
+    def __init__(
+        self, model: str, *, is_chat: bool, began: float = 0.0, has_logprobs: bool = False
+    ) -> None:
+        """`model`: which is loaded now. `is_chat`: it has messages, otherwise a `response`.
+
+        `began`: when the request did.
+        """
+        self.model = model
         self._is_chat = is_chat
         self._has_logprobs = has_logprobs
-        self._began = self._held = time.monotonic()
-        self._untold = Untold()
+        self._began, self._held = began, time.monotonic()
+        self._unsent = UnsentLogprobs()
         self._calls = CallCollector({})
 
-    def hold(self, model: str) -> None:
-        """Note that the model of this name is loaded now."""
-        self.model = model
-        self._held = time.monotonic()
-
-    def whole(self, replies: Sequence[Completion]) -> Any:
+    def from_replies(self, replies: Sequence[Completion]) -> Any:
         """Return the answer that is no stream."""
         (reply,) = replies
         thought = {"thinking": reply.reasoning} if reply.reasoning else {}
@@ -50,11 +50,11 @@ class OllamaAnswer:
             self._ended(reply)
         )
 
-    def opened(self) -> bytes:
+    def opened(self, streams: Sequence[AsyncTextStream]) -> bytes:
         """Return nothing: the first line has text."""
         return b""
 
-    def part(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
+    def from_piece(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
         """Return the line of a part; a call is told when it is complete, or cut."""
         logprobs = self._new_logprobs(stream)
         if isinstance(delta, TextDelta):
@@ -109,7 +109,7 @@ class OllamaAnswer:
     def _new_logprobs(self, stream: AsyncTextStream) -> list[Any]:
         if not self._has_logprobs:
             return []
-        found: list[Any] = logprobs_of(self._untold.take(stream.answer_logprobs))["content"]
+        found: list[Any] = logprobs_of(self._unsent.take(stream.answer_logprobs))["content"]
         return found
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from akunu.server.fields.common import n_predict
@@ -23,8 +23,10 @@ from akunu.server.fields.table import (
 )
 from akunu.server.http.errors import invalid, unsupported
 from akunu.server.http.json_words import kind_of, shown
+from akunu.server.ollama.answer import OllamaAnswer
 from akunu.server.openai.chat_fields import allowed_only, tool_choice, top_logprobs
-from akunu.server.text_request import Asked, asked_of
+from akunu.server.settings import ServerSettings
+from akunu.server.text_request import AnswerContext, TextRequest, text_request
 
 _KNOWN: Final = frozenset(
     ("role", "content", "images", "thinking", "tool_calls", "tool_name", "tool_call_id", "name")
@@ -110,58 +112,43 @@ OLLAMA_GENERATE_FIELDS: Final[Mapping[str, Field]] = table_of(
 )
 
 
-@dataclass(slots=True, kw_only=True)
-class OllamaAsked:
-    """A request for a text, a reply, or for a model to be loaded or unloaded."""
-
-    asked: Asked
-    has_logprobs: bool
-    is_chat: bool = True
-    suffix: str | None = None
-    """What is behind the text that is to be filled in."""
-    wants_unloading: bool = False
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to write: the model is only to be loaded, or unloaded."""
-        return not self.asked.arguments.get("messages") and "prompt" not in self.asked.arguments
-
-
-def chat_request(body: Mapping[str, Any]) -> OllamaAsked:
+def chat_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
     """Return what a request for /api/chat asks for; ApiError for what makes no sense."""
-    wanted = _request(OLLAMA_CHAT_FIELDS, body)
-    options = wanted.asked.arguments
+    wanted = _request(OLLAMA_CHAT_FIELDS, body, is_chat=True)
+    options = wanted.arguments
     turns, allowed = options.pop("turns", []), options.pop("allowed_tools", None)
     if turns:
         options["messages"] = _messages(turns)
         unread = [name for turn in turns for name in unknown_keys("messages", turn, _KNOWN)]
-        wanted.asked.unread += dict.fromkeys(unread)
+        wanted.unread += dict.fromkeys(unread)
     if allowed is not None:
         options["tools"] = allowed_only(options.get("tools", []), allowed)
     return wanted
 
 
-def generate_request(body: Mapping[str, Any]) -> OllamaAsked:
+def generate_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
     """Return what a request for /api/generate asks for; ApiError for what makes no sense."""
-    wanted = _request(OLLAMA_GENERATE_FIELDS, body)
-    options = wanted.asked.arguments
-    system, wanted.suffix = options.pop("system", None), options.pop("suffix", None)
+    wanted = _request(OLLAMA_GENERATE_FIELDS, body, is_chat=False)
+    options = wanted.arguments
+    prompt = options.pop("prompt", None)
+    system, suffix = options.pop("system", None), options.pop("suffix", None)
     is_raw, images = options.pop("raw", False), options.pop("images", [])
-    wanted.is_chat = not is_raw and wanted.suffix is None
-    if not wanted.is_chat:
+    wanted.prompt_name = "prompt"
+    if is_raw or suffix is not None:
         if images:
             raise unsupported("images", "images are given beside raw or suffix: there is no chat")
         if system is not None:
             raise invalid("system", "system is given beside raw or suffix: there is no chat")
         if "thinking" in options:
             raise invalid("think", "think is given beside raw or suffix: there is no chat")
-    elif "prompt" in options:
+        if prompt is not None or suffix is not None:
+            wanted.prompts = [prompt or ""]
+        wanted.suffix = suffix
+        wanted.spells_tokens = True  # such a prompt is what a template has made
+    elif prompt is not None:
         turns = [{"role": "system", "content": system}] if system is not None else []
-        question = options.pop("prompt")
-        content = _with_images(images, question, "images") if images else question
+        content = _with_images(images, prompt, "images") if images else prompt
         options["messages"] = [*turns, {"role": "user", "content": content}]
-    if wanted.suffix is not None:
-        options.setdefault("prompt", "")
     return wanted
 
 
@@ -170,24 +157,28 @@ def unloads(keep_alive: Any) -> bool:
     return keep_alive in (0, "0", "0s") and keep_alive is not False
 
 
-def _request(table: Mapping[str, Field], body: Mapping[str, Any]) -> OllamaAsked:
-    asked = asked_of(table, body, is_stream=True)
-    options = asked.arguments
-    inner = asked_of(OLLAMA_OPTIONS, options.pop("options", {}))
+def _request(table: Mapping[str, Field], body: Mapping[str, Any], *, is_chat: bool) -> TextRequest:
+    began = time.monotonic()
+    wanted = text_request(table, body, is_stream=True)
+    options = wanted.arguments
+    inner = text_request(OLLAMA_OPTIONS, options.pop("options", {}))
     options.update(inner.arguments)
-    asked.names = {**asked.names, **inner.names}
-    asked.ignore(f"options.{each}" for each in inner.ignored)
-    keep = options.pop("keep_alive", None)
-    is_unloading = unloads(keep)
-    if keep is not None and not is_unloading:
-        asked.ignore(["keep_alive"])
+    wanted.names = {**wanted.names, **inner.names}
+    wanted.ignore(f"options.{each}" for each in inner.ignored)
+    if options.get("keep_alive") is not None and not unloads(options["keep_alive"]):
+        wanted.ignore(["keep_alive"])
     has_logprobs = options.pop("has_logprobs", False)
     top = options.pop("top_logprobs", 0)
     if has_logprobs:
         options["logprobs"] = top
     elif top:
         raise invalid("top_logprobs", "top_logprobs is given, and logprobs is not true")
-    return OllamaAsked(asked=asked, has_logprobs=has_logprobs, wants_unloading=is_unloading)
+
+    def answer(context: AnswerContext) -> OllamaAnswer:
+        return OllamaAnswer(context.model, is_chat=is_chat, began=began, has_logprobs=has_logprobs)
+
+    wanted.answer = answer
+    return wanted
 
 
 def _messages(turns: list[Any]) -> list[dict[str, Any]]:

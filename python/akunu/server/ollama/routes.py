@@ -8,24 +8,20 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from akunu import __version__
-from akunu.model import Model
+from akunu.server.answered import ToRequest, answer_to
 from akunu.server.fields.table import checked, request_schema
 from akunu.server.http.json_body import JsonResponse, json_object, read_body
 from akunu.server.ollama.answer import OllamaAnswer
 from akunu.server.ollama.fields import (
     OLLAMA_CHAT_FIELDS,
     OLLAMA_GENERATE_FIELDS,
-    OllamaAsked,
     chat_request,
     generate_request,
+    unloads,
 )
 from akunu.server.ollama.models import listed, named, running, shown
-from akunu.server.prompts import ids_of
 from akunu.server.routes.described import body_of
-from akunu.server.served_model import ServedModel
 from akunu.server.state import state_of
-from akunu.server.text_request import generation_of
-from akunu.text.async_text_stream import AsyncTextStream
 
 API_VERSION: Final = "0.13.5"
 """The Ollama whose API this is, with /v1/responses beside it. Codex asks for 0.13.4 or newer."""
@@ -43,7 +39,7 @@ _SHOWN: Final = {"type": "object", "properties": {"model": _NAME, "name": _NAME}
 )
 async def chat(request: Request) -> Response:
     """Answer as a stream of lines, or whole."""
-    return await _answered(request, await read_body(request, chat_request), is_chat=True)
+    return await _answered(request, chat_request, is_chat=True)
 
 
 @router.post(
@@ -54,41 +50,26 @@ async def chat(request: Request) -> Response:
 )
 async def generate(request: Request) -> Response:
     """Answer as a stream of lines, or whole."""
-    return await _answered(request, await read_body(request, generate_request), is_chat=False)
+    return await _answered(request, generate_request, is_chat=False)
 
 
-async def _answered(request: Request, wanted: OllamaAsked, *, is_chat: bool) -> Response:
+async def _answered(request: Request, to_request: ToRequest, *, is_chat: bool) -> Response:
     state = state_of(request)
-    asked = wanted.asked
-    asked.model = named(state.models, asked.model)
-    answer = OllamaAnswer(is_chat=is_chat, has_logprobs=wanted.has_logprobs)
-    answer.model = asked.model
-    if wanted.is_empty:
-        if wanted.wants_unloading:
-            await state.models.unload(asked.model)
+    wanted = await read_body(request, lambda body: to_request(body, state.settings))
+    wanted.model = model = named(state.models, wanted.model)
+    wants_unloading = unloads(wanted.arguments.pop("keep_alive", None))
+    if wanted.prompts is None and not wanted.arguments.get("messages"):
+        if wants_unloading:
+            await state.models.unload(model)
         else:
-            await state.models.load(asked.model)
-        nothing = answer.nothing("unload" if wanted.wants_unloading else "load")
-        return JsonResponse(nothing, headers=asked.headers)
-    if wanted.wants_unloading:  # it is unloaded by a request of its own
-        asked.ignore(["keep_alive"])
-
-    def begin(model: Model) -> AsyncTextStream:
-        if wanted.is_chat:
-            return asked.chat(model, state.settings)
-        if wanted.suffix is not None:
-            asked.fill_in(model, state.settings, wanted.suffix)
-        else:  # such a prompt is what a template has made
-            room = asked.room(model, state.settings)
-            asked.arguments["prompt"] = ids_of(model, asked.arguments["prompt"], room)
-        return asked.generate(model, state.settings)
-
-    def dialect(served: ServedModel) -> OllamaAnswer:
-        answer.hold(served.name)
-        return answer
-
-    prompt = "messages" if is_chat else "prompt"
-    return generation_of(request, asked, begin, dialect, prompt=prompt)
+            await state.models.load(model)
+        nothing = OllamaAnswer(model, is_chat=is_chat).nothing(
+            "unload" if wants_unloading else "load"
+        )
+        return JsonResponse(nothing, headers=wanted.headers)
+    if wants_unloading:  # it is unloaded by a request of its own
+        wanted.ignore(["keep_alive"])
+    return answer_to(request, wanted)
 
 
 @router.get("/tags", summary="The models that are served", response_model=None)

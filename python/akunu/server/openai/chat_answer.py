@@ -15,7 +15,8 @@ from akunu.common.clock_and_ids import now, random_hex
 from akunu.server.http.errors import ApiError
 from akunu.server.http.json_body import text_written
 from akunu.server.http.sending import EVENT_STREAM, PING, event
-from akunu.server.unsent_logprobs import Untold
+from akunu.server.text_request import AnswerContext
+from akunu.server.unsent_logprobs import UnsentLogprobs
 from akunu.server.usage import facts_of, finite, timings_of, usage_of
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
@@ -36,14 +37,14 @@ DONE: Final = b"data: [DONE]\n\n"
 
 
 class ChatAnswer:
-    """One answer; a `Dialect`."""
+    """One answer; an `Answer`."""
 
     media_type = EVENT_STREAM
     ping = PING
 
     def __init__(
         self,
-        model: str,
+        context: AnswerContext,
         *,
         includes_usage: bool = False,
         has_logprobs: bool = False,
@@ -64,15 +65,15 @@ class ChatAnswer:
             "id": f"chatcmpl-{random_hex(16)}",
             "object": "chat.completion",
             "created": int(now()),
-            "model": model,
+            "model": context.model,
             "system_fingerprint": FINGERPRINT,
         }
         self._calls: dict[int, _Calls] = {}
-        self._untold = Untold()
+        self._unsent: UnsentLogprobs | None = None  # before the first logprobs are told
         self._opened: set[int] = set()
         self._around: dict[int, tuple[bytes, bytes]] = {}
 
-    def whole(self, replies: Sequence[Completion]) -> Any:
+    def from_replies(self, replies: Sequence[Completion]) -> Any:
         """Return the answer that is no stream."""
         choices = [
             {
@@ -85,12 +86,12 @@ class ChatAnswer:
         ]
         return {**self._head, "choices": choices, "usage": usage_of(replies), **facts_of(replies)}
 
-    def opened(self) -> bytes:
+    def opened(self, streams: Sequence[AsyncTextStream]) -> bytes:
         """Return nothing: each text opens with its own first chunk."""
         self._head["object"] = "chat.completion.chunk"
         return b""
 
-    def part(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
+    def from_piece(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
         """Return the chunk of a part, if it may be told already."""
         self._time(stream)
         if isinstance(delta, TextDelta):
@@ -166,7 +167,9 @@ class ChatAnswer:
     def _new_logprobs(self, index: int, stream: AsyncTextStream) -> Any:
         if not self._has_logprobs:
             return None
-        new = self._untold.take(stream.answer_logprobs, index)
+        if self._unsent is None:
+            self._unsent = UnsentLogprobs()
+        new = self._unsent.take(stream.answer_logprobs, index)
         return logprobs_of(new) if new else None
 
     def _message(self, reply: Completion) -> dict[str, Any]:

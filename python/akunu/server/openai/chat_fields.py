@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
-from akunu.model import Model
 from akunu.server.fields.common import (
     MOST_LOGPROBS,
     MOST_TOKENS,
@@ -35,11 +34,10 @@ from akunu.server.fields.table import (
 )
 from akunu.server.http.errors import invalid, unsupported
 from akunu.server.http.json_words import shown
-from akunu.server.limits import with_limits
+from akunu.server.openai.chat_answer import ChatAnswer
 from akunu.server.openai.messages import messages_of
 from akunu.server.settings import ServerSettings
-from akunu.server.text_request import Asked, asked_of
-from akunu.text.async_text_stream import AsyncTextStream
+from akunu.server.text_request import TextRequest, text_request
 
 
 def _messages(name: str, value: Any) -> Mapping[str, Any]:
@@ -190,35 +188,14 @@ CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
 )
 
 
-@dataclass(slots=True, kw_only=True)
-class ChatRequest:
-    """A request for a reply: what it asks for, and how it wants to be told."""
-
-    asked: Asked
-    n: int
-    includes_usage: bool
-    has_logprobs: bool
-    has_timings: bool
-    """Whether each chunk says how long the text has taken so far."""
-    is_legacy: bool
-    """Whether calls are in the older form, `function_call`."""
-
-    def begin(self, model: Model, settings: ServerSettings) -> list[AsyncTextStream]:
-        """Start the replies; raises what `Model.chat_async` raises."""
-        arguments = with_limits(self.asked.fitted(model), model, settings, self.asked.names)
-        if self.n != 1:
-            return model.chat_async(**arguments, n=self.n, stream=True)
-        return [model.chat_async(**arguments, stream=True)]
-
-
-def chat_request(body: Mapping[str, Any], settings: ServerSettings) -> ChatRequest:
+def chat_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
     """Return what a request asks for; ApiError for what makes no sense or is not done here."""
-    asked = asked_of(CHAT_FIELDS, body)
-    options = asked.arguments
+    wanted = text_request(CHAT_FIELDS, body)
+    options = wanted.arguments
     if "messages" not in options:
         raise invalid("messages", "messages is missing", "missing_required_parameter")
-    n = n_texts("n", options.pop("n", 1), settings)
-    usage_follows = includes_usage(options, is_stream=asked.is_stream)
+    wanted.n = n_texts("n", options.pop("n", 1), settings)
+    usage_follows = includes_usage(options, is_stream=wanted.is_stream)
     wants_logprobs = options.pop("logprobs", False)
     top = options.pop("top_logprobs", 0)
     if top and not wants_logprobs:
@@ -228,14 +205,15 @@ def chat_request(body: Mapping[str, Any], settings: ServerSettings) -> ChatReque
     allowed = options.pop("allowed_tools", None)
     if allowed is not None:
         options["tools"] = allowed_only(options.get("tools", []), allowed)
-    return ChatRequest(
-        asked=asked,
-        n=n,
+    wanted.answer = partial(
+        ChatAnswer,
         includes_usage=usage_follows,
         has_logprobs=wants_logprobs,
         has_timings=options.pop("timings_per_token", False),
         is_legacy=options.pop("is_legacy", False),
+        reasoning_field=settings.reasoning_field,
     )
+    return wanted
 
 
 def allowed_only(tools: list[Any], names: list[str]) -> list[Any]:

@@ -3,46 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from akunu.common.clock_and_ids import now, random_hex
 from akunu.server.http.errors import ApiError
 from akunu.server.http.sending import EVENT_STREAM, PING, event
 from akunu.server.openai.chat_answer import DONE, FINGERPRINT
-from akunu.server.openai.completions_fields import CompletionRequest, Prompt
-from akunu.server.unsent_logprobs import Untold
+from akunu.server.text_request import AnswerContext
+from akunu.server.unsent_logprobs import UnsentLogprobs
 from akunu.server.usage import facts_of, finite, usage_of
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
 from akunu.text.deltas import Delta, TextDelta
 from akunu.text.logprobs import TokenLogprob
-from akunu.tokenizers.tokenizer import Tokenizer
+
+Prompt = str | list[int]
 
 _NOTHING = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionFormat:
+    """How texts are told."""
+
+    prompts: list[Prompt]
+    n: int
+    best_of: int
+    """How many texts of each prompt are generated; the n likeliest are told."""
+    echo: bool
+    includes_usage: bool
+    logprobs: int | None
+
+
 class CompletionAnswer:
-    """One answer; a `Dialect`."""
+    """One answer; an `Answer`."""
 
     media_type = EVENT_STREAM
     ping = PING
 
-    def __init__(self, model: str, request: CompletionRequest, tokenizer: Tokenizer) -> None:
-        """`request`: what is answered."""
+    def __init__(self, context: AnswerContext, request: CompletionFormat) -> None:
+        """`request`: how it is told."""
         self._request = request
-        self._tokenizer = tokenizer
+        self._tokenizer = context.tokenizer
         self._head = {
             "id": f"cmpl-{random_hex(16)}",
             "object": "text_completion",
             "created": int(now()),
-            "model": model,
+            "model": context.model,
             "system_fingerprint": FINGERPRINT,
         }
-        self._untold = Untold()
+        self._unsent = UnsentLogprobs()
         self._n_characters: dict[int, int] = {}
         self._held: dict[int, str] = {}  # prompts that are told once their logprobs are known
 
-    def whole(self, replies: Sequence[Completion]) -> Any:
+    def from_replies(self, replies: Sequence[Completion]) -> Any:
         """Return the answer that is no stream; of more texts than were asked for, the likeliest."""
         request = self._request
         told: list[Completion] = []
@@ -77,11 +92,11 @@ class CompletionAnswer:
         token = ids[0] if ids else 0 if bos is None else bos
         return self._tokenizer.token_bytes(token).decode(errors="replace")
 
-    def opened(self) -> bytes:
+    def opened(self, streams: Sequence[AsyncTextStream]) -> bytes:
         """Return nothing: a stream begins with its first piece."""
         return b""
 
-    def part(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
+    def from_piece(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
         """Return the chunk of a piece."""
         if not isinstance(delta, TextDelta):
             return b""
@@ -141,7 +156,7 @@ class CompletionAnswer:
     def _new_logprobs(self, index: int, text: str, stream: AsyncTextStream) -> Any:
         if self._request.logprobs is None:
             return None
-        new = self._untold.take(stream.logprobs, index)
+        new = self._unsent.take(stream.logprobs, index)
         begin = self._n_characters.get(index, 0)
         self._n_characters[index] = begin + len(text)
         return logprobs_of(new, begin) if new else None

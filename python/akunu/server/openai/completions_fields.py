@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
-from akunu.model import Model
 from akunu.server.fields.common import (
     MOST_LOGPROBS,
     includes_usage,
@@ -30,12 +28,9 @@ from akunu.server.fields.table import (
 )
 from akunu.server.http.errors import invalid, unsupported
 from akunu.server.http.json_words import shown
-from akunu.server.limits import with_limits
+from akunu.server.openai.completions_answer import CompletionAnswer, CompletionFormat
 from akunu.server.settings import ServerSettings
-from akunu.server.text_request import Asked, asked_of, filled_in
-from akunu.text.async_text_stream import AsyncTextStream
-
-Prompt = str | list[int]
+from akunu.server.text_request import TextRequest, text_request
 
 
 def _prompts(name: str, value: Any) -> Mapping[str, Any]:
@@ -105,48 +100,10 @@ COMPLETION_FIELDS: Final[Mapping[str, Field]] = table_of(
 )
 
 
-@dataclass(slots=True, kw_only=True)
-class CompletionRequest:
-    """A request for texts that go on from prompts, and how it wants to be told."""
-
-    asked: Asked
-    prompts: list[Prompt]
-    suffix: str
-    n: int
-    best_of: int
-    """How many texts of each prompt are generated; the n likeliest are told."""
-    is_list: bool
-    """Whether the prompts came in a list."""
-    echo: bool
-    includes_usage: bool
-    logprobs: int | None
-
-    def prompt_name(self, number: int) -> str:
-        """Return where in the request the prompt of a text stands."""
-        return f"prompt[{number // self.best_of}]" if self.is_list else "prompt"
-
-    def begin(self, model: Model, settings: ServerSettings) -> list[AsyncTextStream]:
-        """Start the texts, those of the first prompt first; raises what `generate_async` raises."""
-        arguments = with_limits(self.asked.adapted(model), model, settings, self.asked.names)
-        streams: list[AsyncTextStream] = []
-        for prompt in self.prompts:
-            begun = self._prompt(model, prompt, self.asked.room(model, settings))
-            if self.best_of == 1:
-                streams.append(model.generate_async(begun, **arguments, stream=True))
-            else:
-                streams += model.generate_async(begun, **arguments, n=self.best_of, stream=True)
-        return streams
-
-    def _prompt(self, model: Model, prompt: Prompt, context: int | None) -> Prompt:
-        if not self.suffix:
-            return prompt
-        return filled_in(model, prompt, self.suffix, "suffix", context)
-
-
-def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> CompletionRequest:
+def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
     """Return what a request asks for; ApiError for what makes no sense or is not done here."""
-    asked = asked_of(COMPLETION_FIELDS, body)
-    options = asked.arguments
+    wanted = text_request(COMPLETION_FIELDS, body)
+    options = wanted.arguments
     if "prompts" not in options:
         raise invalid("prompt", "prompt is missing", "missing_required_parameter")
     prompts = options.pop("prompts")
@@ -160,8 +117,8 @@ def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> Com
             f"prompt asks for {len(prompts) * best_of} texts at once; max_waiting is "
             f"{settings.max_waiting}",
         )
-    usage_follows = includes_usage(options, is_stream=asked.is_stream)
-    if asked.is_stream and best_of > n:
+    usage_follows = includes_usage(options, is_stream=wanted.is_stream)
+    if wanted.is_stream and best_of > n:
         raise invalid("best_of", "best_of is known at the end: a stream cannot have it")
     echo = options.pop("echo", False)
     suffix = options.pop("suffix", "")
@@ -172,17 +129,22 @@ def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> Com
         options["echo"] = True
         if logprobs is not None:
             options["prompt_logprobs"] = logprobs
-            asked.names = {**asked.names, "prompt_logprobs": "logprobs"}
+            wanted.names = {**wanted.names, "prompt_logprobs": "logprobs"}
     if best_of > n:
         options.setdefault("logprobs", 0)
-    return CompletionRequest(
-        asked=asked,
+    wanted.prompts, wanted.n = prompts, best_of
+    wanted.suffix = suffix or None
+    is_list = options.pop("is_list", False)
+    wanted.prompt_name = "prompt"
+    if is_list:
+        wanted.prompt_name = lambda number: f"prompt[{number // best_of}]"
+    how = CompletionFormat(
         prompts=prompts,
-        suffix=suffix,
         n=n,
         best_of=best_of,
-        is_list=options.pop("is_list", False),
         echo=echo,
         includes_usage=usage_follows,
         logprobs=logprobs,
     )
+    wanted.answer = lambda context: CompletionAnswer(context, how)
+    return wanted

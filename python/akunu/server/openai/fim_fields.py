@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from akunu.server.fields.common import includes_usage, max_tokens, model_name, stream_options
 from akunu.server.fields.sampling import SAMPLING_FIELDS
 from akunu.server.fields.table import Field, checked, flag, honoured, table_of
 from akunu.server.http.errors import invalid
-from akunu.server.text_request import Asked, asked_of
+from akunu.server.openai.chat_answer import ChatAnswer
+from akunu.server.settings import ServerSettings
+from akunu.server.text_request import TextRequest, text_request
 
 
 def _text(name: str, value: Any) -> Mapping[str, Any]:
@@ -34,14 +37,14 @@ FIM_FIELDS: Final[Mapping[str, Field]] = table_of(
 )
 
 
-def fim_request(body: Mapping[str, Any]) -> tuple[Asked, str, bool]:
-    """Return what is asked for, the text behind the gap, and whether a stream tells its usage.
-
-    ApiError for what makes no sense or is not done here.
-    """
-    asked = asked_of(FIM_FIELDS, body)
-    options = asked.arguments
+def fim_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
+    """Return what a request asks for; ApiError for what makes no sense or is not done here."""
+    wanted = text_request(FIM_FIELDS, body)
+    options = wanted.arguments
     if "prompt" not in options:
         raise invalid("prompt", "prompt is missing", "missing_required_parameter")
-    usage_follows = includes_usage(options, is_stream=asked.is_stream)
-    return asked, options.pop("suffix", ""), usage_follows
+    usage_follows = includes_usage(options, is_stream=wanted.is_stream)
+    wanted.prompts, wanted.prompt_name = [options.pop("prompt")], "prompt"
+    wanted.suffix = options.pop("suffix", "")
+    wanted.answer = partial(ChatAnswer, includes_usage=usage_follows)
+    return wanted

@@ -13,7 +13,8 @@ from akunu.common.clock_and_ids import now, random_hex
 from akunu.server.http.errors import ApiError
 from akunu.server.http.sending import EVENT_STREAM, PING, event
 from akunu.server.openai.chat_answer import logprobs_of
-from akunu.server.unsent_logprobs import Untold
+from akunu.server.text_request import AnswerContext
+from akunu.server.unsent_logprobs import UnsentLogprobs
 from akunu.server.usage import facts_of
 from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
@@ -24,20 +25,21 @@ _TEXT_OF: Final = {"message": "output_text", "reasoning": "reasoning_text"}
 
 
 class ResponseAnswer:
-    """One answer; a `Dialect`."""
+    """One answer; an `Answer`."""
 
     media_type = EVENT_STREAM
     ping = PING
 
     def __init__(
         self,
+        context: AnswerContext,
         echoed: Mapping[str, Any],
         *,
         has_logprobs: bool = False,
         namespaces: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
         """`echoed`: what it repeats of the request. `namespaces`: of functions, by their names."""
-        self.model = ""
+        self.model = context.model
         self._echoed = echoed
         self._has_logprobs = has_logprobs
         self._namespaces = namespaces or {}
@@ -48,10 +50,10 @@ class ResponseAnswer:
         self._item: dict[str, Any] | None = None  # the one that is being told
         self._text: list[str] = []
         self._logprobs: list[Any] = []  # of its text
-        self._untold = Untold()
+        self._unsent = UnsentLogprobs()
         self._calls = CallCollector({})
 
-    def whole(self, replies: Sequence[Completion]) -> Any:
+    def from_replies(self, replies: Sequence[Completion]) -> Any:
         """Return the answer that is no stream."""
         (reply,) = replies
         if reply.reasoning:
@@ -62,13 +64,13 @@ class ResponseAnswer:
         self._output += [self._call(each) for each in reply.tool_calls]
         return self._ended(reply)
 
-    def opened(self) -> bytes:
+    def opened(self, streams: Sequence[AsyncTextStream]) -> bytes:
         """Return the first events: the response without output."""
         response = self._response("in_progress")
         created = self._event("response.created", response=response)
         return created + self._event("response.in_progress", response=response)
 
-    def part(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
+    def from_piece(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
         """Return the events of a part; a call is told when it is complete, or cut."""
         logprobs = self._new_logprobs(stream)
         if isinstance(delta, TextDelta):
@@ -204,7 +206,7 @@ class ResponseAnswer:
     def _new_logprobs(self, stream: AsyncTextStream) -> list[Any]:
         if not self._has_logprobs:
             return []
-        found: list[Any] = logprobs_of(self._untold.take(stream.answer_logprobs))["content"]
+        found: list[Any] = logprobs_of(self._unsent.take(stream.answer_logprobs))["content"]
         return found
 
 

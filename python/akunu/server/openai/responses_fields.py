@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from akunu.server.fields.common import OF_OPENAI, WITHOUT_EFFECT, max_tokens
@@ -22,9 +22,11 @@ from akunu.server.fields.table import (
 from akunu.server.http.errors import invalid, unsupported
 from akunu.server.http.json_words import shown
 from akunu.server.openai.chat_fields import allowed_only, tool_choice, top_logprobs
+from akunu.server.openai.responses_answer import ResponseAnswer
 from akunu.server.openai.responses_input import messages_of
 from akunu.server.openai.responses_tools import tools_of
-from akunu.server.text_request import Asked, asked_of
+from akunu.server.settings import ServerSettings
+from akunu.server.text_request import TextRequest, text_request
 
 _INCLUDED: Final = "message.output_text.logprobs"
 _ECHOED: Final[Mapping[str, Any]] = {
@@ -124,27 +126,16 @@ RESPONSES_FIELDS: Final[Mapping[str, Field]] = table_of(
 )
 
 
-@dataclass(slots=True, kw_only=True)
-class ResponseAsked:
-    """A request for a response."""
-
-    asked: Asked
-    echoed: dict[str, Any]
-    """What the answer repeats of the request."""
-    has_logprobs: bool
-    namespaces: Mapping[str, tuple[str, str]]
-    """Of functions within a namespace: that and the name within, by the name that is called."""
-
-
-def response_request(body: Mapping[str, Any]) -> ResponseAsked:
+def response_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
     """Return what a request asks for; ApiError for what makes no sense or is not done here."""
-    asked = asked_of(RESPONSES_FIELDS, body)
-    options = asked.arguments
+    wanted = text_request(RESPONSES_FIELDS, body)
+    options = wanted.arguments
+    wanted.prompt_name = "input"
     if "input" not in options:
         raise invalid("input", "input is missing", "missing_required_parameter")
     messages, unread = messages_of(options.pop("instructions", None), options.pop("input"))
     options["messages"] = messages
-    asked.ignore(unread)
+    wanted.ignore(unread)
     allowed = options.pop("allowed_tools", None)
     if allowed is not None:
         options["tools"] = allowed_only(options.get("tools", []), allowed)
@@ -155,9 +146,10 @@ def response_request(body: Mapping[str, Any]) -> ResponseAsked:
     echoed = {
         name: default if body.get(name) is None else body[name] for name, default in _ECHOED.items()
     }
-    return ResponseAsked(
-        asked=asked,
+    wanted.answer = partial(
+        ResponseAnswer,
         echoed=echoed,
         has_logprobs=has_logprobs,
         namespaces=options.pop("namespaces", {}),
     )
+    return wanted

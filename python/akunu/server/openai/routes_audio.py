@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from starlette.responses import Response
 
 from akunu.errors import AkunuError, ArgumentError, AudioError
-from akunu.server.fields.table import Field, request_schema
+from akunu.server.fields.meanings import request_schema
+from akunu.server.fields.table import Field
 from akunu.server.http.errors import ApiError
 from akunu.server.http.form_body import Upload, form_of
 from akunu.server.openai.audio_answer import AudioAnswer

@@ -12,7 +12,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from akunu.model import Model
-from akunu.server.fields.table import Read, ignored_header, read, request_schema
+from akunu.server.fields.meanings import request_schema
+from akunu.server.fields.table import Read, ignored_header, read
 from akunu.server.http.errors import ApiError, invalid
 from akunu.server.http.json_body import JsonResponse, json_object, read_body
 from akunu.server.ollama.fields import unloads

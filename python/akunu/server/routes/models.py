@@ -10,7 +10,8 @@ from starlette.responses import Response
 
 from akunu.server.anthropic.models import model_info, models_page
 from akunu.server.fields.common import model_name
-from akunu.server.fields.table import honoured, ignored_header, read, request_schema, table_of
+from akunu.server.fields.meanings import request_schema
+from akunu.server.fields.table import honoured, ignored_header, read, table_of
 from akunu.server.http.error_shapes import is_anthropic
 from akunu.server.http.errors import invalid
 from akunu.server.http.json_body import JsonResponse, json_object

@@ -7,7 +7,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from akunu.server.fields.table import ignored_header, read, request_schema
+from akunu.server.fields.meanings import request_schema
+from akunu.server.fields.table import ignored_header, read
 from akunu.server.http.errors import invalid
 from akunu.server.http.json_body import JsonResponse, json_object
 from akunu.server.reranking import (
@@ -15,8 +16,8 @@ from akunu.server.reranking import (
     as_cohere,
     as_jina,
     as_tei,
-    asked_of,
     ranking_of,
+    rerank_request,
 )
 from akunu.server.routes.described import body_of
 from akunu.server.state import state_of
@@ -53,7 +54,7 @@ async def rerank_of_cohere(request: Request) -> Response:
 
 async def _answer(request: Request, body: dict[str, Any], shape: str) -> Response:
     found = read(RERANK_FIELDS, body)
-    asked = asked_of(found.options, returns=shape == "jina")
+    asked = rerank_request(found.options, returns=shape == "jina")
     async with state_of(request).models.use(found.options.get("model")) as (served, model):
         ranking = await ranking_of(model, asked)
     if shape == "tei":

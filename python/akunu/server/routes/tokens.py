@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from akunu.model import Model
 from akunu.server.fields.common import model_name
+from akunu.server.fields.meanings import request_schema
 from akunu.server.fields.table import (
     Field,
     checked,
@@ -18,7 +19,6 @@ from akunu.server.fields.table import (
     honoured,
     ignored_header,
     read,
-    request_schema,
     table_of,
     to,
 )
@@ -154,7 +154,7 @@ async def detokenize(request: Request) -> Response:
 async def apply_template(request: Request) -> Response:
     """Return what a model would be given, for the same request as /v1/chat/completions."""
     settings = state_of(request).settings
-    asked = (await read_body(request, lambda body: chat_request(body, settings))).asked
+    asked = await read_body(request, lambda body: chat_request(body, settings))
     async with state_of(request).models.use(asked.model) as (_, model):
         try:
             ids = await prompt_of(model, asked.fitted(model))

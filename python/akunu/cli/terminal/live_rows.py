@@ -11,7 +11,7 @@ _RIGHT = "\x1b[{}C"
 _ERASE_BELOW = "\x1b[J"
 
 
-class Painter:
+class LiveRows:
     """Shows rows, and rewrites as few of them as it can when they change.
 
     `show` gives all rows that may still change; `settle` says that the first of them are final.

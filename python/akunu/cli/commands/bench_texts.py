@@ -1,4 +1,4 @@
-"""`akunu benchmark`: how a model serves texts of real words, alone and side by side."""
+"""`akunu bench --texts`: how a model serves texts of real words, alone and side by side."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import akunu
 from akunu.cli.commands.devices import device_of
 from akunu.cli.loading import load_model, measured_threads, model_path
 from akunu.cli.measuring import bench_plan
-from akunu.cli.measuring.benchmark_run import LENGTHS, Case, TextBench
+from akunu.cli.measuring.text_run import LENGTHS, Case, TextBench
 from akunu.cli.options import load_options
 from akunu.cli.terminal import console
 from akunu.cli.terminal.progress import Progress
@@ -28,7 +28,7 @@ _HEADER = ("prompts", "first token, ms", "", "", "between, ms", "", "", "prompt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BenchmarkCommand:
+class BenchTextsCommand:
     """What the command line asked for; lists as they were typed."""
 
     model: str
@@ -137,7 +137,7 @@ def _read(path: Path) -> dict[str, Any]:
         {case["case"] for case in found["cases"]}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArgumentError(
-            f"--compare {path}: this is no JSON that `akunu benchmark --json` wrote ({error})"
+            f"--compare {path}: this is no JSON that `akunu bench --texts -o json` wrote ({error})"
         ) from None
     return dict(found)
 

@@ -36,7 +36,7 @@ _NOTHING: Final = ("none", "off", "default")
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class OutputConstraint:
     """A form, and how a person wrote it."""
 
     name: str
@@ -52,7 +52,7 @@ class Form:
         return structure_of(self.arguments)
 
 
-def given_form(
+def constraint_of_options(
     schema: str | None,
     json_object: bool,
     regex: str | None,
@@ -60,7 +60,7 @@ def given_form(
     grammar: str | None,
     *,
     weaken: bool = False,
-) -> Form | None:
+) -> OutputConstraint | None:
     """Return the form that the command line gave; UsageError for several.
 
     `weaken`: what no grammar can hold of the schema is left out.
@@ -89,12 +89,12 @@ def given_form(
     return None
 
 
-def form_of(name: str, text: str) -> Form | None:
+def constraint_of(name: str, text: str) -> OutputConstraint | None:
     """Return the form that a person wrote behind /set; None: any text. Raises ArgumentError.
 
-    >>> form_of("choice", '["red", "green"]').arguments
+    >>> constraint_of("choice", '["red", "green"]').arguments
     {'choice': ['red', 'green']}
-    >>> form_of("regex", "none") is None
+    >>> constraint_of("regex", "none") is None
     True
     """
     if text.lower() in _NOTHING:
@@ -116,14 +116,14 @@ def form_of(name: str, text: str) -> Form | None:
     return form
 
 
-def _form(name: str, value: Any, called: str) -> Form:
+def _form(name: str, value: Any, called: str) -> OutputConstraint:
     if name == "json_object":
-        return Form(name, "on", {"json": True})
+        return OutputConstraint(name, "on", {"json": True})
     if name == "choice":
-        return Form(name, json.dumps(value, ensure_ascii=False), {name: value})
+        return OutputConstraint(name, json.dumps(value, ensure_ascii=False), {name: value})
     if name == "regex":
-        return Form(name, str(value), {name: value})
-    return Form(name, shortened(value), {name: _read(name, value, called)})
+        return OutputConstraint(name, str(value), {name: value})
+    return OutputConstraint(name, shortened(value), {name: _read(name, value, called)})
 
 
 def _read(name: str, value: str, called: str) -> str:
