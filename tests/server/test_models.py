@@ -13,7 +13,7 @@ from running_server import EMBER, running
 from akunu import ArgumentError
 from akunu.server import ServedModels, ServerSettings, create_app
 from akunu.server.http.errors import ApiError
-from akunu.server.models import named_sources
+from akunu.server.model_names import named_sources
 
 
 def test_models_are_listed_with_what_clients_look_for(client: httpx.Client) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from lines import each_line
+
 PACKAGE = Path(__file__).parents[2] / "python" / "akunu"
 pytestmark = pytest.mark.skipif(not PACKAGE.is_dir(), reason="the sources are not here")
 
@@ -212,17 +214,15 @@ def test_a_public_class_name_exists_once() -> None:
     assert not {name: modules for name, modules in found.items() if len(modules) > 1}
 
 
-HEAVY = ("numpy", "jinja2", "tokenizers", "llguidance", "huggingface_hub", "fastapi", "typer")
-
-
-def test_importing_the_package_imports_little_else() -> None:
-    code = f"import sys, akunu; print(*[m for m in {HEAVY!r} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
-
-
-def test_importing_the_model_imports_no_server() -> None:
-    heavy = ("fastapi", "uvicorn", "typer", "rich", "prompt_toolkit", "huggingface_hub", "PIL")
-    code = f"import sys, akunu.model; print(*[m for m in {heavy!r} if m in sys.modules])"
+@each_line(
+    ("module", "others"),
+    [
+        ("akunu", "numpy jinja2 tokenizers llguidance huggingface_hub fastapi typer asyncio"),
+        ("akunu.model", "fastapi uvicorn typer rich prompt_toolkit huggingface_hub PIL jsonschema"),
+        ("akunu.cli.app", "numpy jinja2 asyncio fastapi huggingface_hub akunu._core akunu.model"),
+    ],
+)
+def test_an_import_leaves_out_what_it_does_not_need(module: str, others: str) -> None:
+    code = f"import sys, {module}; print(*[m for m in {others.split()} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

@@ -7,13 +7,12 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from akunu.errors import ArgumentError
-from akunu.grammar import from_choice, from_json, from_regex, from_rules, from_schema
-from akunu.grammar.grammar import FreeText, Grammar
-from akunu.grammar.schema.objects import read_object
-from akunu.grammar.schema.types import closed
+
+if TYPE_CHECKING:
+    from akunu.grammar.grammar import FreeText, Grammar
 
 
 class StructureArguments(TypedDict, total=False):
@@ -60,20 +59,23 @@ class StructureArgument:
         Raises ArgumentError for what makes no sense; of a schema it is a SchemaError that says
         where.
         """
+        # Every command reads options; few have a form to compile.
+        from akunu import grammar
+
         if self.name == "schema":
-            held = from_schema(_closed_schema(self.value), weaken=self.weaken)
+            held = grammar.from_schema(_closed_schema(self.value), weaken=self.weaken)
             return Structure(held, reader_of(self.value))
         if self.name == "json":
-            return Structure(from_json(), json.loads)
+            return Structure(grammar.from_json(), json.loads)
         if self.name == "choice":
-            return Structure(from_choice(self.value))
+            return Structure(grammar.from_choice(self.value))
         if self.name == "regex":
             is_compiled = isinstance(self.value, re.Pattern)
             pattern = self.value if is_compiled else _text(self.name, self.value)
-            return Structure(from_regex(pattern))
-        if isinstance(self.value, Grammar):
+            return Structure(grammar.from_regex(pattern))
+        if isinstance(self.value, grammar.Grammar):
             return Structure(self.value, json.loads if self.value.schema else None)
-        return Structure(from_rules(_text(self.name, self.value)))
+        return Structure(grammar.from_rules(_text(self.name, self.value)))
 
 
 def structure_of(arguments: Mapping[str, Any]) -> Structure | None:
@@ -144,6 +146,9 @@ def _closed_schema(source: Any) -> Any:
     """Return the schema of a pydantic model, whose objects have no other members."""
     if not hasattr(source, "model_json_schema"):
         return source
+    # Types are looked into where a schema is one.
+    from akunu.grammar.schema.types import closed
+
     return closed(source.model_json_schema())
 
 
@@ -163,4 +168,7 @@ def reader_of(schema: Any) -> Callable[[str], Any]:
         return read
     if isinstance(schema, (str, bool, Mapping)):
         return json.loads
+    # As above.
+    from akunu.grammar.schema.objects import read_object
+
     return partial(read_object, schema)

@@ -20,7 +20,7 @@ from akunu.errors import ArgumentError
 from akunu.options.declarations import check_options, option
 from akunu.options.option_checks import Integers
 from akunu.server.configuration import from_environment, from_file, value_of_text
-from akunu.server.models import named_sources
+from akunu.server.model_names import named_sources
 from akunu.server.settings import (
     ServerSettings,
     _seconds,

@@ -19,6 +19,7 @@ from akunu.model import Model
 from akunu.options.text_options import LoadOptions
 from akunu.server.http.errors import ApiError, invalid
 from akunu.server.http.json_words import shown
+from akunu.server.model_names import adapters_of, named_sources, own_file_of
 from akunu.server.room import WAIT_SECONDS, Room
 from akunu.server.served_model import Loaded, ServedModel
 from akunu.server.settings import ServerSettings
@@ -65,12 +66,12 @@ class ServedModels:
             name, *aliases = (each.strip() for each in key.split(","))
             served = ServedModel(name, source, chosen, tuple(aliases))
             if chosen.adapters:
-                served.options = replace(chosen, adapters=_adapters_of(name, chosen, list(named)))
+                served.options = replace(chosen, adapters=adapters_of(name, chosen, list(named)))
             if chosen.mmproj is not None:
-                file = _beside(name, "mmproj", os.fspath(chosen.mmproj), list(named))
+                file = own_file_of(name, "mmproj", os.fspath(chosen.mmproj), list(named))
                 served.options = replace(served.options, mmproj=file)
             if chosen.draft is not None:
-                draft = _beside(name, "draft", os.fspath(chosen.draft), list(named))
+                draft = own_file_of(name, "draft", os.fspath(chosen.draft), list(named))
                 served.options = replace(served.options, draft=draft)
             self._models[name] = served
             for each in (name, *aliases):
@@ -385,82 +386,3 @@ def _file_bytes(path: Path) -> int:
 def _bytes_of_all(path: Path, options: LoadOptions) -> int:
     beside = [Path(each) for each in (options.mmproj, options.draft) if each is not None]
     return sum(map(_file_bytes, [path, *beside]))
-
-
-def named_sources(given: Sequence[str]) -> dict[str, str]:
-    """Return sources by the names that requests have: `name=source`, or what the source is called.
-
-    >>> named_sources(["ember", "big=/models/qwen3-8b.gguf", "/models/small.gguf"])
-    {'ember': 'ember', 'big': '/models/qwen3-8b.gguf', 'small': '/models/small.gguf'}
-    """
-    named: dict[str, str] = {}
-    for each in given:
-        alias, equals, source = each.partition("=")
-        if not equals or alias.startswith("https://") or Path(each).exists():
-            alias, source = _name_of(each), each
-        if not alias or not source:
-            raise ArgumentError(f"{each!r} is no model: write MODEL, or NAME=MODEL")
-        if alias in named:
-            raise ArgumentError(f"two models are called {alias!r}: name one with NAME=MODEL")
-        named[alias] = source
-    return named
-
-
-def _adapters_of(model: str, options: LoadOptions, keys: Sequence[str]) -> dict[str, Path]:
-    """Return the adapters of a model, which are called NAME where it is alone, or MODEL:NAME."""
-    models = [key.split(",")[0].strip() for key in keys]
-    found = {}
-    for name, path in dict(options.adapters or {}).items():
-        base, colon, adapter = name.rpartition(":")
-        if colon and base not in models:
-            raise ArgumentError(f"adapter {name!r}: there is no model {base!r}")
-        if not colon and len(models) > 1:
-            raise ArgumentError(
-                f"adapter {name!r}: there are several models; write MODEL:{name}, for example "
-                f"{models[0]}:{name}"
-            )
-        if not colon or base == model:
-            found[adapter] = Path(path)
-    return found
-
-
-def _beside(model: str, option: str, given: str, keys: Sequence[str]) -> str | None:
-    """Return a model's own file of an option: what is given where it is alone, or behind its name.
-
-    >>> _beside("big", "draft", "big=small.gguf,huge=big.gguf", ["big", "huge", "small"])
-    'small.gguf'
-    """
-    if len(keys) == 1 and not given.startswith(f"{model}="):
-        return given
-    models = [key.split(",")[0].strip() for key in keys]
-    found: dict[str, str] = {}
-    for each in given.split(","):
-        name, equals, file = (part.strip() for part in each.partition("="))
-        if not equals or not file:
-            raise ArgumentError(
-                f"{option} {each!r}: there are several models; write NAME={each}, for example "
-                f"{models[0]}={each}"
-            )
-        if name not in models:
-            raise ArgumentError(f"{option} {each!r}: there is no model {name!r}")
-        if name in found:
-            raise ArgumentError(f"{option}: model {name!r} has two")
-        found[name] = file
-    return found.get(model)
-
-
-def _name_of(source: str) -> str:
-    """Return what to call a model: a file or directory by its name, others as they are written.
-
-    >>> _name_of("/models/small.gguf"), _name_of("small/Model"), _name_of("/usr/")
-    ('small', 'small/Model', 'usr')
-    >>> _name_of("models/ggml-tiny.en.bin")
-    'ggml-tiny.en'
-    """
-    path = Path(source).expanduser()
-    if path.is_dir():
-        return path.resolve().name
-    for ending in (".gguf", ".bin"):
-        if source.lower().endswith(ending):
-            return source.rpartition("/")[2][: -len(ending)]
-    return source

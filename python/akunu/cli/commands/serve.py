@@ -15,7 +15,8 @@ from akunu.errors import AkunuError
 from akunu.loading import refuse_unknown
 from akunu.options.text_options import LoadOptions
 from akunu.server.configuration import from_environment, from_file
-from akunu.server.models import ServedModels, named_sources
+from akunu.server.model_names import named_sources
+from akunu.server.models import ServedModels
 from akunu.server.running import noted, servers_folder
 from akunu.server.served_model import Loaded
 from akunu.server.settings import ServerSettings

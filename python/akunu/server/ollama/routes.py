@@ -9,7 +9,8 @@ from starlette.responses import Response
 
 from akunu import __version__
 from akunu.server.answered import ToRequest, answer_to
-from akunu.server.fields.table import checked, request_schema
+from akunu.server.fields.meanings import request_schema
+from akunu.server.fields.table import checked
 from akunu.server.http.json_body import JsonResponse, json_object, read_body
 from akunu.server.ollama.answer import OllamaAnswer
 from akunu.server.ollama.fields import (
