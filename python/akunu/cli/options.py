@@ -180,17 +180,6 @@ def one_model(first: str | None, model: str | None) -> str:
     return "ember" if given is None else given
 
 
-def thinking_of(text: str) -> bool | str | None:
-    """Return what a person wrote of thinking: on, off, a level, or default.
-
-    >>> thinking_of("off"), thinking_of("low"), thinking_of("default")
-    (False, 'low', None)
-    """
-    words = {"on": True, "true": True, "off": False, "false": False, "none": False}
-    lower = text.strip().lower()
-    return None if lower == "default" else words.get(lower, lower)
-
-
 def thinking_option(text: str | None, *, no_think: bool) -> bool | str | None:
     """Return what --thinking and --no-think say; raises UsageError where they differ.
 

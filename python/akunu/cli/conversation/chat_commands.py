@@ -13,7 +13,6 @@ from akunu.cli.conversation import settings
 from akunu.cli.conversation.chat_session import ChatSession
 from akunu.cli.conversation.saved_conversation import read_conversation, save_conversation
 from akunu.cli.loading import title_of
-from akunu.cli.options import thinking_of
 from akunu.cli.output_constraint import FORMS, constraint_of
 from akunu.cli.reply.output import SWITCHES, switch, switched
 from akunu.cli.terminal import console
