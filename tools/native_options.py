@@ -49,7 +49,9 @@ def _words() -> Iterator[tuple[str, str, str, str]]:
     """Yield type, name, default and note of each word of `Sampling`."""
     for name, declared in packed(SamplingOptions).items():
         default = default_of(SamplingOptions, name)
-        number = 0 if default is None else declared.number(default)
+        number = default or 0
+        if declared.number is not None:
+            number = declared.number(default)
         if declared.packed != "Q":
             yield _WORDS[declared.packed], name, literal(number), declared.note
             continue

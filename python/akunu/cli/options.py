@@ -98,8 +98,11 @@ def count(*names: str, help: str) -> Any:
     return _option(*names, help=help, parser=_whole)
 
 
-def flag_of(name: str, declared: Declared, default: Any = None) -> Any:
-    """Return the flag of an option; one whose default is True can be turned off."""
+def flag_of(name: str, declared: Declared, default: Any = None, *, is_typed: bool = True) -> Any:
+    """Return the flag of an option; one whose default is True can be turned off.
+
+    `is_typed`: whether a number that is none goes on as a text, which its check refuses.
+    """
     flags = declared.flag or "--" + name.replace("_", "-")
     if not declared.metavar:
         if default:
@@ -109,19 +112,21 @@ def flag_of(name: str, declared: Declared, default: Any = None) -> Any:
     if declared.is_list:
         escapes = "\\n, \\t, \\\\ are escapes; may be repeated."
         help += " " + (escapes if declared.metavar == "TEXT" else "May be repeated.")
-    elif _kind(declared) is not str or "|" in declared.metavar:
+    elif "|" in declared.metavar or (is_typed and _kind(declared) is not str):
         parser = _typed
     return typer.Option(*flags.split(","), metavar=declared.metavar, help=help, parser=parser)
 
 
-def flag_parameter(name: str, declared: Declared, default: Any, initial: Any = None) -> Any:
+def flag_parameter(
+    name: str, declared: Declared, default: Any, initial: Any = None, *, is_typed: bool = True
+) -> Any:
     """Return the parameter of a command that takes an option.
 
     `default`: of the option; `initial`: what the command gets where the flag is not there.
     """
     kind: Any = _kind(declared)
     kind = list[kind] if declared.is_list else kind
-    annotation = Annotated[kind | None, flag_of(name, declared, default)]
+    annotation = Annotated[kind | None, flag_of(name, declared, default, is_typed=is_typed)]
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=initial, annotation=annotation
     )

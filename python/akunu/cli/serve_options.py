@@ -22,10 +22,11 @@ def takes_settings(*kinds: type) -> Callable[[Command], Command]:
         signature = inspect.signature(command, eval_str=True)
         parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         parameters += [
-            flag_parameter(name, declared, kind.__dataclass_fields__[name].default)  # type: ignore[attr-defined]
+            flag_parameter(name, declared, default, is_typed=False)
             for kind in kinds
             for name, declared in declared_settings(kind).items()
             if not declared.is_secret
+            for default in [kind.__dataclass_fields__[name].default]  # type: ignore[attr-defined]
         ]
         shown = signature.replace(parameters=parameters)
         command.__signature__ = shown  # type: ignore[attr-defined]  # what inspect.signature reads

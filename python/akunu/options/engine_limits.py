@@ -1,15 +1,17 @@
-"""Limits of the engine that options are held to."""
+"""Limits of the engine that options are held to.
+
+They stand here as numbers, and not as `_core.OPTION_LIMITS`, so that a command line shows its help
+without loading the engine. tests/unit/test_generated_options.py compares the two.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from akunu import _core
-
-MAX_OPTION_WORDS: Final = _core.OPTION_LIMITS["max_option_words"]
-MOST_BIASES: Final = MAX_OPTION_WORDS // _core.OPTION_LIMITS["words_per_bias"]  # of a text
-MAX_LOGPROBS: Final = _core.OPTION_LIMITS["max_logprobs"]
-MOST_DRAFTED: Final = _core.OPTION_LIMITS["most_drafted"]  # tokens of a text at a time
-MAX_GPUS: Final = _core.OPTION_LIMITS["max_gpus"]
+MAX_OPTION_WORDS: Final = 4096
+MOST_BIASES: Final = MAX_OPTION_WORDS // 2  # of a text, two words each
+MAX_LOGPROBS: Final = 20
+MOST_DRAFTED: Final = 15  # tokens of a text at a time
+MAX_GPUS: Final = 8
 MAX_THREADS: Final = 256  # of the CPU device, kMaxThreads in backend/cpu/cpu_device.cpp
 SIDE_BY_SIDE: Final = 64  # texts that run at a time, at least: max_texts in src/core/chip.h
