@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from request_trace import trace_of_chat
 
-MOST_FILES = 45
+MOST_FILES = 43
 MOST_CALLS = 500
 
 
