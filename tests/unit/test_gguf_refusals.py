@@ -74,6 +74,11 @@ REFUSED: dict[str, tuple[bytes, type[Exception], list[str]]] = {
         ModelFormatError,
         ["byte 54: ", "key key appears for the second time"],
     ),
+    "long key twice": (
+        file_of([value("k" * 81, 0, b"\0")] * 2),
+        ModelFormatError,
+        ["k... (1 byte more) appears for the second time"],
+    ),
     "unknown value type": (
         file_of([value("key", 13, bytes(8))]),
         ModelFormatError,
