@@ -31,18 +31,17 @@ __global__ void __launch_bounds__(256) round_rows(const float* input, RoundedInp
   round_row(input + ulong(blockIdx.x) * to.k, to, blockIdx.x, memory, threadIdx.x, 256);
 }
 
-template <class F, uint kProducts>
+template <class F, uint kRows>
 __global__ void __launch_bounds__(384, 1)
     multiply(RoundedInput<F::kParts> input, const uchar* weight, float* out, uint n,
              bool accumulate) {
   extern __shared__ __align__(16) uchar memory[];
   launch_next();
   inputs_ready();
-  multiply_prompt_tile<F, kProducts>(
-      input, weight,
-      TileOutput{out, out, 0, input.n_rows, n, false, accumulate, blockIdx.y * kWeightRows,
-                 blockIdx.x * kProducts * kProductRows},
-      memory, threadIdx.x);
+  multiply_prompt_tile<F, kRows>(input, weight,
+                                 TileOutput{out, out, 0, input.n_rows, n, false, accumulate,
+                                            blockIdx.y * kWeightRows, blockIdx.x * kRows},
+                                 memory, threadIdx.x);
 }
 
 // The loop of multiply_windows on what shared memory has, without barriers and copies.
@@ -176,9 +175,11 @@ struct BF16Blocks {
   }
 };
 
-// Formats whose kernels are for tiles of 128 rows only.
+// Input rows of a format's smallest and largest tiles.
 template <class B>
-constexpr uint kLargest = std::is_same_v<B, Q6_KBlocks> ? 1 : 2;
+constexpr uint kSmallest = B::Weights::kScaled ? 32 : 128;
+template <class B>
+constexpr uint kLargest = std::is_same_v<B, Q6_KBlocks> ? 64 : 128;
 
 template <class B>
 std::vector<uchar> random_weights(uint n, uint k, std::mt19937& random) {
@@ -193,17 +194,17 @@ std::vector<uchar> random_weights(uint n, uint k, std::mt19937& random) {
   return bytes;
 }
 
-template <class B, uint kProducts>
+template <class B, uint kRows>
 void launch(RoundedInput<B::Weights::kParts> input, const uchar* weight, float* out, uint n,
             bool accumulate) {
-  const auto kernel = multiply<typename B::Weights, kProducts>;
+  const auto kernel = multiply<typename B::Weights, kRows>;
   static const bool is_ready = [&] {
     must(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes),
          B::kName);
     return true;
   }();
   static_cast<void>(is_ready);
-  const dim3 grid((input.n_rows + kProducts * 128 - 1) / (kProducts * 128), (n + 127) / 128);
+  const dim3 grid((input.n_rows + kRows - 1) / kRows, (n + 127) / 128);
   kernel<<<grid, 384, kSharedBytes>>>(input, weight, out, n, accumulate);
 }
 uint padded(uint n_rows) { return (n_rows + kPaddedRows - 1) / kPaddedRows * kPaddedRows; }
@@ -227,20 +228,20 @@ bool check(uint n_rows, uint n, uint k, int n_runs) {
   Memory<float> input(x.size()), out(size_t(n_rows) * n);
   weight.put(weights);
   input.put(x);
-  const auto run = [&](uint products, uint first, uint rows) {
+  const auto run = [&](bool is_large, uint first, uint rows) {
     Memory<uchar> workspace(input_bytes(rows, k, B::Weights::kParts));
     const RoundedInput<B::Weights::kParts> rounded{workspace.at, rows, k};
     must(cudaMemset(out.at, 0xff, out.count * sizeof(float)), "cudaMemset");
     round_rows<<<padded(rows), 256>>>(input.at + size_t(first) * k, rounded);
-    if (products == 1)
-      launch<B, 1>(rounded, weight.at, out.at, n, false);
-    else
+    if (is_large)
       launch<B, kLargest<B>>(rounded, weight.at, out.at, n, false);
+    else
+      launch<B, kSmallest<B>>(rounded, weight.at, out.at, n, false);
     must(cudaGetLastError(), "a launch");
     must(cudaDeviceSynchronize(), "a kernel");
     return out.get();
   };
-  const std::vector<float> one = run(1, 0, n_rows), two = run(2, 0, n_rows);
+  const std::vector<float> one = run(false, 0, n_rows), two = run(true, 0, n_rows);
   double worst = 0, square = 0, squares = 0;
   for (uint r = 0; r < n_rows; ++r)
     for (uint j = 0; j < n; ++j) {
@@ -262,11 +263,11 @@ bool check(uint n_rows, uint n, uint k, int n_runs) {
     }
   bool same = std::memcmp(one.data(), two.data(), one.size() * sizeof(float)) == 0;
   for (int i = 0; i < n_runs; ++i) {
-    const std::vector<float> again = run(1 + i % 2, 0, n_rows);
+    const std::vector<float> again = run(i % 2 != 0, 0, n_rows);
     same = same && std::memcmp(again.data(), two.data(), two.size() * sizeof(float)) == 0;
   }
   const uint first = n_rows / 2;
-  const std::vector<float> part = run(2, first, n_rows - first);
+  const std::vector<float> part = run(true, first, n_rows - first);
   const bool alone = std::memcmp(part.data(), two.data() + size_t(first) * n,
                                  size_t(n_rows - first) * n * sizeof(float)) == 0;
   const bool good = worst <= 1 && same && alone;
@@ -278,7 +279,7 @@ bool check(uint n_rows, uint n, uint k, int n_runs) {
   return good;
 }
 
-template <class B, uint kProducts>
+template <class B, uint kRows>
 float time_of(uint n_rows, uint n, uint k, bool accumulate) {
   std::mt19937 random(7);
   // As many weights as do not fit into the L2 cache, in turns.
@@ -297,7 +298,7 @@ float time_of(uint n_rows, uint n, uint k, bool accumulate) {
   int set = 0;
   const float ms = Events().best(3, [&] {
     for (int i = 0; i < n_launches; ++i)
-      launch<B, kProducts>(rounded, weight.at + set++ % sets * bytes, out.at, n, accumulate);
+      launch<B, kRows>(rounded, weight.at + set++ % sets * bytes, out.at, n, accumulate);
   });
   return ms / n_launches;
 }
@@ -320,11 +321,12 @@ void times() {
                           {"0.6B gate, up", 6144, 1024, 2048, false},
                           {"0.6B down", 1024, 3072, 2048, true}};
   for (const Shape& s : shapes) {
-    const float one = time_of<B, 1>(s.rows, s.n, s.k, s.accumulate);
+    const float one = time_of<B, kSmallest<B>>(s.rows, s.n, s.k, s.accumulate);
     const float two = time_of<B, kLargest<B>>(s.rows, s.n, s.k, s.accumulate);
     const double work = 2.0 * s.n * s.k * s.rows * 1e-9;
     std::printf(
-        "%s %-14s n %5u k %5u rows %4u: tiles of 128 %7.1f us %6.1f TFLOP/s, of 256 %7.1f us %6.1f "
+        "%s %-14s n %5u k %5u rows %4u: small tiles %7.1f us %6.1f TFLOP/s, large ones %7.1f us "
+        "%6.1f "
         "TFLOP/s\n",
         B::kName, s.name, s.n, s.k, s.rows, 1e3 * one, work / one, 1e3 * two, work / two);
   }

@@ -89,6 +89,9 @@ REPLACED = {
         '#include "cuda/kernels/streamed_tile.h"\n'
     ),
     "stream_tile": "",
+    "attend_row": (
+        '\n#include "cuda/kernels/warpgroup.h"\n#include "cuda/kernels/rows_attention.h"\n'
+    ),
     "attend_prompt_tile": (
         '\n#include "cuda/kernels/warpgroup.h"\n#include "cuda/kernels/warpgroup_tile.h"\n'
         '#include "cuda/kernels/warpgroup_attention.h"\n'
@@ -111,6 +114,11 @@ LAUNCH_BOUNDS = (
         ("warpgroup_matmul", "warpgroup_matmul_group", "warpgroup_attention"),
         "__launch_bounds__(384, 1) ",
     )
+    | {
+        f"{name}_d{dims}_q{heads}": f"__launch_bounds__(128, {blocks}) "
+        for name in ("attention_rows", "rope_attention_rows")
+        for dims, heads, blocks in ((128, 4, 5), (128, 8, 4), (256, 4, 2), (256, 8, 2))
+    }
     | dict.fromkeys(
         ("warpgroup_attention_d64_x1", "warpgroup_attention_d128_x1"), "__launch_bounds__(256, 1) "
     )

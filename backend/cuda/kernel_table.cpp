@@ -243,68 +243,53 @@ std::optional<Kernel> matmul_of_rows(const KernelRequest& request, const KernelC
   return kernel;
 }
 
-// kernels/attention_rows.metal
-constexpr uint32_t kThreads = 128;
-constexpr uint32_t kSplits = 32;
-constexpr uint32_t kUnit = 64;
-constexpr uint32_t kChunk = 8;  // query heads of a block, at most
-constexpr uint32_t kPieceDims = 8, kRunning = 32;
-constexpr uint32_t kPlaces = 4096;  // where blocks of a launch wait for one another
-constexpr uint32_t kMostAttentionRows =
-    128;  // of a launch; what splits found of them has a workspace
-// A row has a block for each split while a launch has at most this many blocks. In larger launches a block takes several
-// splits, and a row has at least kLeastSplits blocks.
-constexpr uint32_t kManyBlocks = 4096, kLeastSplits = 4;
-// Shared memory of a block at most: then a multiprocessor of a large GPU has two blocks.
-constexpr uint32_t kMostSharedBytes = 112 << 10;
+// kernels/rows_attention.h: threads of a block, positions of a unit, splits, query heads that a block has room for, dimensions of a
+// head that it is compiled for, halves between two rows, bytes of its state.
+constexpr uint32_t kThreads = 128, kUnit = 64, kSplits = 32, kFewHeads = 4, kManyHeads = 8;
+constexpr uint32_t kFewDims = 128, kMostDims = 256, kDimStep = 16;
+constexpr uint32_t kPad = 8, kStateBytes = 256;
+// A row has a block for each split while a launch has at most so many blocks, which run at the same time on a large GPU. In larger
+// launches a block takes several splits, or all of a row.
+constexpr uint32_t kManyBlocks = 640;
 
-// How many query heads the kernel has room for: the fewest of 1, 2, 4 and 8.
-uint32_t queries_of(uint32_t per_kv_head) {
-  uint32_t queries = 1;
-  while (queries < std::min(per_kv_head, kChunk)) queries *= 2;
-  return queries;
+uint32_t row_attention_bytes(uint32_t head_dim, uint32_t heads) {
+  const uint32_t row = 2 * (head_dim + kPad), weights = 2 * (kUnit + kPad);
+  return 2 * heads * (row + weights) + 4 * heads * std::max(head_dim, kUnit) + kStateBytes +
+         2 * kUnit * row + 2 * 2 * head_dim;
 }
 
-template <class Params>
-uint32_t shared_bytes(const Params& params, Format cache, uint32_t own_keys) {
-  const uint32_t queries = queries_of(params.n_heads / params.n_kv_heads);
-  const uint32_t row = params.head_dim * (cache == Format::f32 ? 4 : 2);
-  const uint32_t stride = (row + 95) / 128 * 128 + 32;
-  return 4 * (queries * (params.head_dim + kUnit) + kRunning + own_keys * params.head_dim) +
-         own_keys * row + std::max(2 * kUnit * stride, 4 * queries * kThreads * kPieceDims);
-}
-
-// One launch in the place of the shared kernel's two, where it has room.
+// One launch in the place of the shared kernel's two, where there is one. Both operations go the same way, so that fusing changes no
+// bit.
 template <class Params>
 std::optional<Kernel> attention_of_rows(const KernelRequest& request, const std::string& name,
-                                        bool has_own_keys, uint32_t block_bytes) {
+                                        uint32_t block_bytes) {
   const auto shape = request.params.get<Params>();
   std::optional<Kernel> kernel = metal::find_kernel(request, kTiles);
   const uint32_t per_kv_head = shape.n_heads / shape.n_kv_heads;
-  const uint32_t chunks = shape.n_kv_heads * divide_up(per_kv_head, kChunk);
-  // Both operations go the same way, so that fusing changes no bit.
-  const uint32_t most = shared_bytes(shape, request.cache, kMaxFewRows);
-  if (!kernel || format_info(request.cache).block_size > 1 || shape.head_dim % 8 != 0 ||
-      chunks * kMaxFewRows > kPlaces || most > std::min(kMostSharedBytes, block_bytes))
+  const uint32_t heads = per_kv_head > kFewHeads ? kManyHeads : kFewHeads;
+  const uint32_t chunks = shape.n_kv_heads * divide_up(per_kv_head, heads);
+  const uint32_t bytes = row_attention_bytes(shape.head_dim, heads);
+  if (!kernel || request.cache != Format::f16 || shape.head_dim % kDimStep != 0 ||
+      shape.head_dim > kMostDims || bytes > block_bytes)
     return kernel;
   kernel->launches.pop_back();  // what joins the splits
-  const uint32_t most_rows = std::min(kPlaces / chunks, kMostAttentionRows);
+  const auto blocks = [=](uint32_t n_rows) {
+    return std::clamp(kManyBlocks / (chunks * n_rows), 1u, kSplits);
+  };
+  // Rows whose splits are those of several blocks.
+  const uint32_t most_shared = std::max(kManyBlocks / 2 / chunks, 1u);
   kernel->workspace_bytes = [=](const std::byte*, uint32_t max_rows) {
-    return uint64_t{4} * std::min(max_rows, most_rows) * shape.n_heads * kSplits *
+    return uint64_t{4} * std::min(max_rows, most_shared) * shape.n_heads * kSplits *
            (shape.head_dim + 2);
   };
   metal::Launch& launch = kernel->launches.front();
-  launch.max_rows = most_rows;
-  launch.function = name + "_" + std::string(format_info(request.cache).name) + "_q" +
-                    std::to_string(queries_of(per_kv_head));
-  launch.grid = [=, cache = request.cache](const Scope& scope) {
-    // A span has up to kMaxFewRows. Each block of many rows takes several splits: most of those of short texts are empty.
-    const uint32_t own_keys = has_own_keys ? std::min(scope.n_rows, kMaxFewRows) : 0;
-    const uint32_t splits =
-        std::clamp(kManyBlocks / (chunks * scope.n_rows), kLeastSplits, kSplits);
-    return Grid{.threadgroups = {splits, chunks, scope.n_rows},
+  launch.max_rows = UINT32_MAX;
+  launch.function = name + "_d" + std::to_string(shape.head_dim > kFewDims ? kMostDims : kFewDims) +
+                    "_q" + std::to_string(heads);
+  launch.grid = [=](const Scope& scope) {
+    return Grid{.threadgroups = {blocks(scope.n_rows), chunks, scope.n_rows},
                 .threads = {kThreads, 1, 1},
-                .threadgroup_bytes = {shared_bytes(scope.get<Params>(), cache, own_keys)}};
+                .threadgroup_bytes = {bytes}};
   };
   return kernel;
 }
@@ -316,7 +301,6 @@ std::optional<Kernel> attention_of_prompts(const KernelRequest& request,
   std::optional<Kernel> kernel = metal::find_kernel(request, kTiles);
   if (kernel && choice.prompts_on_warpgroups && put_attention_on_warpgroups(request, *kernel))
     return kernel;
-  constexpr uint32_t kPad = 8, kMostDims = 256;
   if (!kernel || request.cache != Format::f16 || head_dim % 8 != 0 || head_dim > kMostDims)
     return kernel;
   const uint32_t dims = head_dim <= 64 ? 64 : head_dim <= 128 ? 128 : kMostDims;
@@ -400,10 +384,9 @@ std::optional<Kernel> find_kernel(const KernelRequest& request, const KernelChoi
   } else {
     switch (request.operation) {
       case Operation::attention:
-        return attention_of_rows<AttentionParams>(request, "attention_rows", false,
-                                                  choice.block_bytes);
+        return attention_of_rows<AttentionParams>(request, "attention_rows", choice.block_bytes);
       case Operation::rope_attention:
-        return attention_of_rows<RopeAttentionParams>(request, "rope_attention_rows", true,
+        return attention_of_rows<RopeAttentionParams>(request, "rope_attention_rows",
                                                       choice.block_bytes);
       case Operation::matmul:
       case Operation::matmul_add:

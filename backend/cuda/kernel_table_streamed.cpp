@@ -60,10 +60,10 @@ uint32_t unit_bytes(uint32_t quads) { return (64 + 8) * rows_of(quads); }
 uint32_t slot_bytes(uint32_t quads) { return kStreamWarps * kStreamTileRows * rows_of(quads) * 4; }
 // Sums of a tile between passes.
 uint32_t waiting_bytes(uint32_t quads) { return kStreamThreads * std::max(2 * quads, 4u) * 4; }
-// Of a row its scale and its sums of squares behind its numbers.
+// Of a row its scales and its sums of squares behind its numbers.
 uint64_t group_bytes(uint32_t quads, uint32_t k) {
   return uint64_t{k / kStreamUnit} * unit_bytes(quads) +
-         uint64_t{rows_of(quads)} * (kStreamWarps + 1) * 4;
+         uint64_t{rows_of(quads)} * 2 * kStreamWarps * 4;
 }
 uint32_t stage_bytes(uint32_t chunk, uint32_t window_bytes) {
   const uint32_t slack = window_bytes % 16 == 0 ? 0 : 14;
@@ -171,8 +171,7 @@ void add_launches(const KernelRequest& request, const Launch& own, Format weight
       rounding.grid = [quads = quads](const Scope& scope) {
         return Grid{
             .threadgroups = {divide_up(scope.n_rows, group_rows(quads)) * rows_of(quads), 1, 1},
-            .threads = {kStreamThreads, 1, 1},
-            .threadgroup_bytes = {kStreamWarps * 4}};
+            .threads = {kStreamThreads, 1, 1}};
       };
     }
     Launch& streaming = launches.emplace_back(own);

@@ -19,36 +19,38 @@ using metal::round_up;
 using metal::Scope;
 
 // kernels/warpgroup_tile.h
-constexpr uint32_t kWeightRows = 128, kProductRows = 128, kPaddedRows = 256;
+constexpr uint32_t kWeightRows = 128, kPaddedRows = 128;
 constexpr uint32_t kSlab = 64, kWindow = 256, kSumsRowBytes = 32;
 constexpr uint32_t kTileThreads = 384, kRoundThreads = 256, kSharedBytes = 231424;
 constexpr uint32_t kConstantBehind = 7, kBehindSplit = 1, kBehindHalves = 2;
 constexpr uint32_t kCapability = 90;
 constexpr std::string_view kArchitecture = "sm_90a";
 
-// Formats, of how many numbers a row is a multiple, of how many parts an input's number consists, and whether there
-// are tiles of 256 rows.
+// Formats, of how many numbers a row is a multiple, of how many parts an input's number consists, and of how many input
+// rows their smallest and largest tiles are.
 struct Served {
   Format format;
-  uint32_t multiple;
-  uint32_t parts = 1;
-  bool has_large = true;
+  uint32_t multiple, parts, fewest_rows, most_rows;
 };
-constexpr Served kServed[] = {{Format::q4_0, 256}, {Format::q8_0, 256},
-                              {Format::q4_k, 256}, {Format::q6_k, 256, 1, false},
-                              {Format::f16, 64},   {Format::bf16, 64, 2}};
+constexpr Served kServed[] = {{Format::q4_0, 256, 1, 32, 128}, {Format::q8_0, 256, 1, 32, 128},
+                              {Format::q4_k, 256, 1, 32, 128}, {Format::q6_k, 256, 1, 32, 64},
+                              {Format::f16, 64, 1, 128, 128},  {Format::bf16, 64, 2, 128, 128}};
 
-// Multiprocessors of the GPUs that have these kernels, and what a tile of 256 input rows costs where one of 128 costs
-// 1.
+// Multiprocessors of the GPUs that have these kernels, and what tiles cost where one of 128 input rows costs 1: measured with
+// 8B in Q4_0. (One of 256 rows, without registers for the warps that copy, cost 2.2.)
 constexpr uint32_t kMultiprocessors = 132;
-constexpr double kLargeTile = 1.9;
-// From so many rows on tiles are large.
-constexpr uint32_t kManyRows = 4096;
+struct TileSize {
+  uint32_t rows;
+  double cost;
+};
+constexpr TileSize kTileSizes[] = {{32, 0.46}, {64, 0.6}, {128, 1}};
+// Of more rows tiles are as large as they can be.
+constexpr uint32_t kManyRows = 512, kRowStep = 32;
 
 struct TileKernel {
   std::string name;
   uint32_t parts = 1;
-  bool has_large = false;
+  uint32_t fewest_rows = 0, most_rows = 0;
 };
 std::optional<TileKernel> function_for(const Launch& launch, uint32_t k) {
   for (const Served& served : kServed) {
@@ -57,7 +59,7 @@ std::optional<TileKernel> function_for(const Launch& launch, uint32_t k) {
     for (const std::string group : {"", "_group"})
       if (launch.function == "gemm" + group + "_" + format)
         return TileKernel{"warpgroup_matmul" + group + "_" + format, served.parts,
-                          served.has_large};
+                          served.fewest_rows, served.most_rows};
   }
   return std::nullopt;
 }
@@ -74,29 +76,30 @@ uint32_t column_tiles(const KernelRequest& request, const Launch& launch) {
   return tiles;
 }
 
-// Whether tiles of 256 rows take less time than twice as many of 128.
-bool is_large(uint32_t columns, uint32_t n_rows) {
-  if (n_rows > kManyRows) return true;
-  const auto turns = [&](uint32_t rows) {
-    return divide_up(columns * divide_up(n_rows, rows), kMultiprocessors);
-  };
-  return kLargeTile * turns(2 * kProductRows) < turns(kProductRows);
+// The tiles that take least time.
+uint32_t tile_rows(const TileKernel& function, uint32_t columns, uint32_t n_rows) {
+  if (n_rows > kManyRows) return function.most_rows;
+  uint32_t best = 0;
+  double least = 0;
+  for (const TileSize& size : kTileSizes) {
+    if (size.rows < function.fewest_rows || size.rows > function.most_rows) continue;
+    const double time =
+        size.cost * divide_up(columns * divide_up(n_rows, size.rows), kMultiprocessors);
+    if (best == 0 || time < least) best = size.rows, least = time;
+  }
+  return best;
 }
 
 // One launch for each range of rows with tiles of one size.
 void add_launches(const Launch& launch, const TileKernel& function, uint32_t columns,
                   uint32_t behind, std::vector<Launch>& launches) {
-  const auto is_large_for = [&](uint32_t n_rows) {
-    return function.has_large && is_large(columns, n_rows);
-  };
   uint32_t first = 1;
   while (first != 0) {
-    const bool large = is_large_for(first);
-    uint32_t last = round_up(first, kProductRows);
-    while (last <= kManyRows && is_large_for(last + 1) == large) last += kProductRows;
-    const uint32_t rows = large ? 2 * kProductRows : kProductRows;
+    const uint32_t rows = tile_rows(function, columns, first);
+    uint32_t last = round_up(first, kRowStep);
+    while (last <= kManyRows && tile_rows(function, columns, last + 1) == rows) last += kRowStep;
     Launch& own = launches.emplace_back(launch);
-    own.function = function.name + (large ? "_x2" : "_x1");
+    own.function = function.name + "_r" + std::to_string(rows);
     own.constants.push_back({kConstantBehind, behind, false});
     own.grid = [=](const Scope& scope) {
       return Grid{.threadgroups = {divide_up(scope.n_rows, rows), columns, 1},

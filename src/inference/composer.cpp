@@ -8,9 +8,8 @@
 namespace akunu {
 namespace {
 
-// A prompt among others gets at least so many rows: with fewer each, reading the weights would take
-// longer than what is done with them.
-constexpr uint32_t kLeastShare = 16;
+// Rows of a step for each prompt that waits, where fewer wait than generate: a tile of a GPU's matmul.
+constexpr uint32_t kRowsOfWaiting = 128;
 // What a draft model has usually yet to read of a text: the last drafted token, and the one behind it.
 constexpr uint32_t kFewRowsUnread = 2;
 // Tokens of a prediction head, in a row, that were not worth drafting.
@@ -63,7 +62,8 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
   add_planned(actives, step, true, true);
 }
 
-// Of prompts beside rows that generate: those wait for all of them, unless they are the fewer.
+// Of prompts beside rows that generate, which wait for all of them: more where many prompts wait, as many as a step can
+// have where those who generate are the fewer.
 uint32_t Composer::most_mixed_rows(std::span<const Active> actives) const {
   const ChipConfig& chip = model_.device().chip();
   uint32_t n_generating = 0, n_waiting = 0;
@@ -71,8 +71,10 @@ uint32_t Composer::most_mixed_rows(std::span<const Active> actives) const {
     n_generating += active.is_generating;
     n_waiting += !active.is_generating && active.task->rows().has_output();
   }
-  return n_waiting > n_generating ? std::max(chip.max_mixed_rows, chip.max_crowded_rows)
-                                  : chip.max_mixed_rows;
+  const uint32_t most = std::max(chip.max_mixed_rows, chip.max_crowded_rows);
+  return n_waiting > n_generating
+             ? most
+             : std::clamp(kRowsOfWaiting * n_waiting, chip.max_mixed_rows, most);
 }
 
 ModelOffer Composer::offer_of(uint32_t n_unread, std::span<const uint32_t> n_rows) const {
@@ -316,16 +318,16 @@ void Composer::plan_whole(std::span<Active> actives, Room& room) const {
   }
 }
 
-// Each of the most important gets the same share, then all of them what is left, in order: a short
-// prompt does not wait for the long one before it.
+// Half of the rows go to the most important prompts in order, so that none waits for ever; the other half to those of them that
+// lack the fewest, so that a short prompt does not wait for the long one before it. Of many prompts of one length one after the
+// other is done: were they all done together, each would wait for all. What is left goes to the others.
 void Composer::plan_prompts(std::span<Active> actives, Room& room) const {
   const auto takes_part = [&](const Active& active) {
     const TaskRows& rows = active.task->rows();
     return rows.chunks.empty() && !rows.whole && runs_prompt_kernels(active) &&
            image_at(active, sequence_of(active).n_done) == nullptr;
   };
-  std::optional<int32_t> first_priority;
-  uint32_t n_first = 0;
+  std::vector<Active*> first;  // the most important
   for (Active& active : actives) {
     if (!takes_part(active)) continue;
     const Task& task = *active.task;
@@ -343,18 +345,19 @@ void Composer::plan_prompts(std::span<Active> actives, Room& room) const {
     }
     if (const PlacedImage* const next = image_from(active, n_done))
       active.n_wanted = std::min(active.n_wanted, next->first - n_done);
-    if (!first_priority) first_priority = task.priority();
-    n_first += task.priority() == *first_priority;
+    if (first.empty() || task.priority() == first.front()->task->priority())
+      first.push_back(&active);
   }
-  if (n_first == 0) return;
   const auto give = [&](Active& active, uint32_t most) {
     const uint32_t n = std::min({active.n_wanted - active.n_rows, most, room.prompts});
     plan(active, active.n_rows + n);
     room.prompts -= n;
   };
-  const uint32_t share = std::max(room.prompts / n_first, kLeastShare);
-  for (Active& active : actives)
-    if (takes_part(active) && active.task->priority() == *first_priority) give(active, share);
+  const uint32_t of_others = room.prompts / 2;
+  for (Active* active : first) give(*active, room.prompts - of_others);
+  std::ranges::stable_sort(first, {},
+                           [](const Active* active) { return active->n_wanted - active->n_rows; });
+  for (Active* active : first) give(*active, UINT32_MAX);
   for (Active& active : actives)
     if (takes_part(active)) give(active, UINT32_MAX);
 }

@@ -34,7 +34,7 @@ namespace {
 constexpr std::chrono::milliseconds kPause{50};
 
 // The longest that a chain of steps lasts, once a step has been measured: tokens come to a reader in such portions.
-constexpr double kChainSeconds{0.04};
+constexpr double kChainSeconds{0.02};
 
 // While nobody wants anything and the disk is behind.
 constexpr std::chrono::milliseconds kBetweenLooksAtDisk{5};
@@ -430,7 +430,7 @@ void Scheduler::run_step() {
   const auto began = std::chrono::steady_clock::now();
   const auto ended_before = ended_;
   const Submitted submitted = ahead_ ? *std::exchange(ahead_, std::nullopt) : submit();
-  if (can_go_ahead(submitted)) ahead_ = submit();
+  if (can_go_ahead(submitted)) ahead_ = submit(submitted.steps);
   const uint32_t n_generated = step_.n_generated() == step_.n_rows() ? step_.n_rows() : 0;
   finish(submitted);
   // One that was made ahead begins when the one before it ends.
@@ -446,7 +446,17 @@ void Scheduler::run_step() {
   if (active_.empty() && ahead_) finish(*std::exchange(ahead_, std::nullopt));
 }
 
-Scheduler::Submitted Scheduler::submit() {
+// Steps that some text has use for, at least one.
+uint32_t Scheduler::steps_left(uint32_t under_way) const {
+  uint32_t left = 1;
+  for (const Active& active : active_) {
+    const uint32_t done = model_.sequences()[active.sequence].n_done + under_way;
+    left = std::max(left, std::max(most_positions(*active.task), done) - done);
+  }
+  return left;
+}
+
+Scheduler::Submitted Scheduler::submit(uint32_t under_way) {
   const bool is_masked = std::ranges::any_of(active_, &Active::is_masked);
   if (is_masked) {
     ask_for_drafted();
@@ -455,15 +465,15 @@ Scheduler::Submitted Scheduler::submit() {
   }
   // Only rows that generate can run several steps: those of a prompt are other rows in the next step.
   // And while a task waits in the queue, one step at a time, so that it is let in soon.
-  Submitted submitted;
+  Submitted submitted{.steps = 1};
   submitted.is_chain = !is_masked && std::ranges::all_of(active_, [](const Active& active) {
     return active.is_generating && !active.waits && active.drafted.empty();
   });
   // Behind each step the head runs over its rows.
   submitted.is_chain = submitted.is_chain && !uses_head();
-  submitted.steps = submitted.is_chain && queue_.empty()
-                        ? pace_.steps(step_.n_rows(), kChainSeconds, chain_steps_)
-                        : 1;
+  if (submitted.is_chain && queue_.empty())
+    submitted.steps =
+        std::min(pace_.steps(step_.n_rows(), kChainSeconds, chain_steps_), steps_left(under_way));
   // What was chosen where a constraint begins to rule is chosen again, by all rows but the first.
   if (has_constraint() && cache_.most_again() < submitted.steps)
     submitted.steps = cache_.most_again() + 1;

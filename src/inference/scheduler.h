@@ -155,7 +155,9 @@ class Scheduler {
   std::vector<Active>::iterator first_to_go();
   void step_back(std::vector<Active>::iterator active);
   void run_step();
-  Submitted submit();
+  // `under_way`: steps of the submission before, whose results are not there yet.
+  Submitted submit(uint32_t under_way = 0);
+  uint32_t steps_left(uint32_t under_way) const;
   void ask_for_masks();
   void ask_for_drafted();
   void send_masks();

@@ -34,8 +34,7 @@ void round_rows(const Problem& problem, uint& seed) {
       const uint from = row < problem.n_rows ? row : 0;
       round_row_of_several<kQuads>(problem.input + ulong(from) * problem.k, problem.norm,
                                    problem.norm != nullptr, problem.k, problem.workspace, row,
-                                   row < problem.n_rows, reinterpret_cast<uint*>(block.memory),
-                                   thread);
+                                   row < problem.n_rows, thread);
     });
   }
 }

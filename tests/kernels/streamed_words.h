@@ -1,4 +1,4 @@
-// Emulates on the CPU what streamed_rows.h and streamed_tile.h use beside the functions of warpgroup_words.h: products of halves, with the
+// Emulates on the CPU what streamed_rows.h, streamed_tile.h and rows_attention.h use beside the functions of warpgroup_words.h: products of halves, with the
 // fragments of mma.m16n8k16 and ldmatrix (PTX ISA, 9.7.14).
 #pragma once
 
@@ -31,15 +31,28 @@ inline void give_up() { throw Misuse("a kernel that gives up"); }
 
 // Of eight rows of eight halves each of four matrices lane l gives the address of row l % 8 of matrix l / 8, and gets two halves of
 // row l / 4 of each.
-inline void load_matrices(uint (&matrices)[4], const void* row) {
+template <bool kTransposed = false>
+void load_matrices(uint (&matrices)[4], const void* row) {
   static const uchar* rows[32][kWarp];  // of each warp
   const uint warp = the_block->current / kWarp, lane = the_block->current % kWarp;
   if (shared_address(row) % 16 != 0) throw Misuse("a row of a matrix off its alignment");
   meet_warp(0, 0);  // nobody reads those of the last matrices any more
   rows[warp][lane] = static_cast<const uchar*>(row);
   meet_warp(0, 0);
-  for (uint i = 0; i < 4; ++i)
-    std::memcpy(&matrices[i], rows[warp][8 * i + lane / 4] + 4 * (lane % 4), 4);
+  for (uint i = 0; i < 4; ++i) {
+    if (!kTransposed) {
+      std::memcpy(&matrices[i], rows[warp][8 * i + lane / 4] + 4 * (lane % 4), 4);
+      continue;
+    }
+    ushort both[2];
+    for (uint j = 0; j < 2; ++j)
+      std::memcpy(&both[j], rows[warp][8 * i + 2 * (lane % 4) + j] + 2 * (lane / 4), 2);
+    matrices[i] = both[0] | uint(both[1]) << 16;
+  }
+}
+// A lane gets two halves of column l / 4 of each.
+inline void load_matrices_transposed(uint (&matrices)[4], const void* row) {
+  load_matrices<true>(matrices, row);
 }
 // mma.m16n8k16 of halves, called by all lanes of a warp; lane 4 g + t has these fragments. A: of row g numbers 2 t and 2 t + 1, the
 // same of row g + 8, and both eight columns further on. B: of column g likewise. D: rows g and g + 8 of columns 2 t and
@@ -78,6 +91,17 @@ inline bool last_to_meet(uint place, uint n, uint barrier, uint n_threads, uint 
   }
   meet_at(barrier, n_threads);
   return *is_last != 0;
+}
+inline bool last_to_arrive(uint place, uint n) {
+  static bool is_last;
+  meet_block();
+  if (the_block->current == 0) {
+    arrivals.resize(std::max<size_t>(arrivals.size(), place + 1));
+    is_last = ++arrivals[place] == n;
+    if (is_last) arrivals[place] = 0;
+  }
+  meet_block();
+  return is_last;
 }
 inline void fetch_line_to_cache(const uchar*) {}
 

@@ -15,9 +15,11 @@ DTYPE = {"f32": np.float32, "f16": np.float16}
 class Setting:
     """A query per row, and caches full of numbers; what no row may see is NaN."""
 
-    def __init__(self, rng, shape: AttentionShape, runs: list[Run], cache: str, scale: float = 1.0):
+    def __init__(
+        self, rng, shape: AttentionShape, runs: list[Run], cache: str, scale: float = 1.0, **sizes
+    ):
         self.shape, self.cache = shape, cache
-        self.step = make_step(runs)
+        self.step = make_step(runs, **sizes)
         heads = (self.step.n_pages, shape.n_kv_heads, PAGE, shape.head_dim)
         self.keys = (rng.standard_normal(heads) * scale).astype(DTYPE[cache])
         self.values = (rng.standard_normal(heads) * scale).astype(DTYPE[cache])

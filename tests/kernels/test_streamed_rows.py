@@ -95,7 +95,7 @@ def multiply(
     out = np.full((rows, n), np.nan, np.float32)
     squares = np.full(rows, np.nan, np.float32)
     n_places = max(16, 4 * quads)
-    workspace = aligned(np.full(k // 32 * 72 * n_places + n_places * 9 * 4, 0xFF, np.uint8))
+    workspace = aligned(np.full(k // 32 * 72 * n_places + n_places * 16 * 4, 0xFF, np.uint8))
     problem = Problem(
         FORMATS.index(format_name), quads, seed, rows, n, k, plan.n_stages, plan.chunk,
         plan.n_slots, plan.window, plan.n_multiprocessors, plan.n_parts,
@@ -108,6 +108,12 @@ def multiply(
     failed = library.multiply_rows(ctypes.byref(problem), message, 200)
     assert not failed, message.value.decode()
     return out, squares
+
+
+def windows_of_all_sizes(rng, rows, k):
+    """Rows that have scales of their own for each class of windows."""
+    sizes = 10.0 ** rng.integers(-3, 4, (rows, k // 256))
+    return (rng.standard_normal((rows, k)) * np.repeat(sizes, 256, axis=1)).astype(np.float32)
 
 
 def expected(weight, x):
@@ -147,9 +153,9 @@ def test_agrees_with_float64(library, rng, format_name, rows, quads, n, k, plan)
 @table(format_name=FORMATS, on_change={"format_name": ("q4_0", "q4_k", "q6_k")})
 def test_rows_have_the_same_bits_alone_and_together(library, rng, format_name):
     """However many rows there are, however a launch is divided, in whichever order warps run."""
-    rows, n, k = 16, 37, 1280
+    rows, n, k = 16, 37, 2560
     weight = ref.random_weight(format_name, n, k, rng)
-    x = rng.standard_normal((rows, k)).astype(np.float32)
+    x = windows_of_all_sizes(rng, rows, k)
     norm = rng.standard_normal(k).astype(np.float32)
     alone = [
         multiply(library, format_name, weight, x[i : i + 1], quads=0, norm=norm, seed=i)
@@ -189,7 +195,7 @@ def test_rows_have_the_same_bits_alone_and_together(library, rng, format_name):
 def test_rows_have_the_same_bits_in_tiles(library, rng, format_name, rows, quads, n, k, n_parts):
     """More than 16 rows, by another kernel: as each of them alone, in whichever order warps run."""
     weight = ref.random_weight(format_name, n, k, rng)
-    x = rng.standard_normal((rows, k)).astype(np.float32)
+    x = windows_of_all_sizes(rng, rows, k)
     x[:, ::7] *= 30
     x[rows // 2] *= 1e20
     norm = rng.standard_normal(k).astype(np.float32)

@@ -21,10 +21,12 @@ HERE = Path(__file__).resolve().parent
 BACKEND = HERE.parents[1] / "backend"
 FORMATS = {"q4_0": 0, "q8_0": 1, "q4_k": 2, "f16": 3, "q6_k": 4, "bf16": 5}
 TWO = ("q4_k", "bf16")  # with every change where a test is not about formats: codes and floats
-# Tiles of so many times 128 rows; rows, n, k: below, at and beside tiles of 128 weight rows and 128
-# or 256 input rows; k fills its rings of stages less than once, and several times.
+HAS_SMALL = ("q4_0", "q8_0", "q4_k", "q6_k")  # tiles of 32 and 64 input rows
+# Input rows of a tile; rows, n, k: below, at and beside tiles of 128 weight rows and of input
+# rows; k fills its rings of stages less than once, and several times.
 SHAPES = [
-    (2, 1, 1, 256), (1, 17, 130, 512), (2, 256, 128, 256), (1, 129, 64, 1280), (2, 300, 140, 1024),
+    (128, 1, 1, 256), (128, 17, 130, 512), (128, 256, 128, 256), (128, 129, 64, 1280),
+    (128, 300, 140, 1024), (32, 40, 130, 512), (64, 64, 128, 1280),
 ]  # fmt: skip
 
 
@@ -33,7 +35,7 @@ class Problem(ctypes.Structure):
         [
             (name, ctypes.c_uint32)
             for name in (
-                "format", "products", "seed", "n_rows", "n", "k", "first_row", "accumulates",
+                "format", "tile_rows", "seed", "n_rows", "n", "k", "first_row", "accumulates",
             )
         ]
         + [(name, ctypes.c_void_p) for name in ("input", "weight", "bias", "out", "workspace")]
@@ -69,7 +71,7 @@ def aligned(data: np.ndarray) -> np.ndarray:
 
 
 def multiply(
-    library, format_name, weight, x, *, products=1, seed=0, first_row=0, n_rows=None, bias=None,
+    library, format_name, weight, x, *, tile_rows=128, seed=0, first_row=0, n_rows=None, bias=None,
     out=None,
 ):  # fmt: skip
     """Rows of `out`; with `out` given, the products are added to it."""
@@ -83,7 +85,7 @@ def multiply(
     workspace = aligned(np.full(size, 0xFF, np.uint8))
     bias = None if bias is None else np.ascontiguousarray(bias, np.float32)
     problem = Problem(
-        FORMATS[format_name], products, seed, rows, n, k, first_row, accumulates, x.ctypes.data,
+        FORMATS[format_name], tile_rows, seed, rows, n, k, first_row, accumulates, x.ctypes.data,
         own_weight.ctypes.data, None if bias is None else bias.ctypes.data, out.ctypes.data,
         workspace.ctypes.data,
     )  # fmt: skip
@@ -101,14 +103,16 @@ def expected(weight, x):
     return x @ w.T, ref.rounding_on_warpgroups(weight.format, weight.values, x) + sums
 
 
-@table({"products, rows, n, k": SHAPES}, format_name=FORMATS, meet=1)
-def test_agrees_with_float64(library, rng, format_name, products, rows, n, k):
+@table({"tile_rows, rows, n, k": SHAPES}, format_name=FORMATS, meet=1)
+def test_agrees_with_float64(library, rng, format_name, tile_rows, rows, n, k):
     weight = ref.random_weight(format_name, n, k, rng)
     x = rng.standard_normal((rows, k))
     x[rng.random((rows, k)) < 0.05] = 0
     x[0] *= 1e-30  # rows of their own scale
     x[rows // 2] *= 1e20
-    out = multiply(library, format_name, weight, x, products=products, seed=rows)
+    if format_name not in HAS_SMALL:
+        tile_rows = max(tile_rows, 128)
+    out = multiply(library, format_name, weight, x, tile_rows=tile_rows, seed=rows)
     exact, bound = expected(weight, x)
     assert np.isfinite(out).all()
     assert (np.abs(out - exact) <= bound).all()
@@ -120,10 +124,13 @@ def test_rows_have_the_same_bits_alone_and_together(library, rng, format_name):
     rows, n, k = 290, 70, 512
     weight = ref.random_weight(format_name, n, k, rng)
     x = rng.standard_normal((rows, k)).astype(np.float32)
-    together = multiply(library, format_name, weight, x, products=2, seed=1)
-    for products, first_row, n_rows in [(1, 0, 290), (2, 0, 1), (1, 77, 1), (2, 130, 160)]:
+    together = multiply(library, format_name, weight, x, tile_rows=128, seed=1)
+    parts = [(128, 0, 1), (128, 77, 1), (128, 130, 160)]
+    if format_name in HAS_SMALL:
+        parts += [(32, 100, 70), (64, 3, 65)]
+    for tile_rows, first_row, n_rows in parts:
         part = multiply(
-            library, format_name, weight, x, products=products, seed=first_row,
+            library, format_name, weight, x, tile_rows=tile_rows, seed=first_row,
             first_row=first_row, n_rows=n_rows,
         )  # fmt: skip
         rows_of_part = slice(first_row, first_row + n_rows)

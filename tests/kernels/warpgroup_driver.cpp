@@ -12,7 +12,7 @@ namespace gpu {
 namespace {
 
 struct Problem {
-  uint32_t format, products, seed, n_rows, n, k, first_row, accumulates;
+  uint32_t format, rows, seed, n_rows, n, k, first_row, accumulates;
   const float* input;
   const uint8_t* weight;
   const float* bias;  // null: none
@@ -42,14 +42,20 @@ void round_and_multiply(const Problem& problem) {
                 0};
   uint seed = problem.seed;
   for (to.column = 0; to.column < to.n; to.column += kWeightRows)
-    for (to.row = 0; to.row < to.n_rows; to.row += problem.products * kProductRows) {
+    for (to.row = 0; to.row < to.n_rows; to.row += problem.rows) {
       ++seed;
       Block block(384, seed, seed % 64 * 16);
       block.run([&](uint thread) {
-        if (problem.products == 1)
-          multiply_prompt_tile<F, 1>(input, problem.weight, to, block.memory, thread);
-        else
-          multiply_prompt_tile<F, 2>(input, problem.weight, to, block.memory, thread);
+        if (problem.rows == 128) {
+          multiply_prompt_tile<F, 128>(input, problem.weight, to, block.memory, thread);
+        } else if constexpr (F::kScaled) {
+          if (problem.rows == 32)
+            multiply_prompt_tile<F, 32>(input, problem.weight, to, block.memory, thread);
+          else
+            multiply_prompt_tile<F, 64>(input, problem.weight, to, block.memory, thread);
+        } else {
+          throw Misuse("no such tile");
+        }
       });
     }
 }

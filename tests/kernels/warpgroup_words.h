@@ -306,6 +306,8 @@ T simd_min(T value) {
   return over_warp(value, min<T>);
 }
 inline bool simd_any(bool value) { return simd_max(uint(value)) != 0; }
+// Whether what copies of 16 bytes bring is for wgmma, which reads it asynchronously.
+inline bool copies_are_for_wgmma = true;
 // A copy of 16 bytes happens as late as it may; what is there until then is NaN.
 inline void copy_16_bytes(void* to, const void* from, bool is_there) {
   const uint place = shared_address(to);
@@ -328,7 +330,7 @@ void wait_for_copies() {
     else
       std::memcpy(copy.to, copy.from, 16);
     copy.to = nullptr;
-    own.is_unordered = true;
+    own.is_unordered = copies_are_for_wgmma;
   }
 }
 inline void meet_block() {
@@ -337,6 +339,7 @@ inline void meet_block() {
   ++block.n_met;
   block.wait([&] { return block.n_met >= (round + 1) * block.threads.size(); });
 }
+inline void threadgroup_barrier(mem_flags) { meet_block(); }
 
 // --- warpgroup.h ---------------------------------------------------------------------------------------
 
@@ -385,6 +388,13 @@ inline uint fma_halves(uint a, uint b, uint c) {
 }
 inline uint pack_halves(float first, float second) {
   return half_bits(first) | half_bits(second) << 16;
+}
+inline uint pack_halves_down(float first, float second) {
+  const auto down = [](float x) {
+    const uint bits = half_bits(x);
+    return half_value(bits) > x ? bits - 1 : bits;
+  };
+  return down(first) | down(second) << 16;
 }
 inline uint bfloat16_bits(float value) {
   const uint bits = as_type<uint>(value);
@@ -450,6 +460,13 @@ inline void copy_bytes(void* to, const void* from, uint n_bytes, ulong* barrier)
   }
   if (!is_readable) throw Misuse("a bulk copy of what is not there");
   the_block->copies.push_back({to, from, n_bytes, barrier});
+}
+// At once here: the copies are over when the thread arrives.
+inline void arrive_when_copied(ulong* barrier) {
+  end_copies();
+  wait_for_copies<0>();
+  this_thread().is_unordered = false;  // what is copied so is not for wgmma
+  arrive(barrier);
 }
 inline void stores_before_copies() {}
 inline void stores_before_products() { this_thread().is_unordered = false; }

@@ -62,6 +62,25 @@ void test_a_short_prompt_does_not_wait_for_a_long_one(const std::string& path) {
   check(collect(*longer).size() == 1, "and the long one goes on");
 }
 
+// A short prompt behind them goes first.
+void test_prompts_of_one_length_are_done_one_after_the_other(const std::string& path) {
+  Held engine(path, 64);
+  const auto first = engine.begin();
+  std::vector<std::shared_ptr<Generation>> prompts;
+  for (uint32_t i = 0; i < 4; ++i) prompts.push_back(engine.ask(make_tokens(128, 1000, i), 1));
+  const auto shorter = engine.ask(make_tokens(20, 1000, 9), 1);
+  uint32_t of_short = UINT32_MAX, of_last = UINT32_MAX;
+  shorter->on_change([&] { of_short = std::min(of_short, prompts[0]->n_given_done()); });
+  prompts[1]->on_change([&] { of_last = std::min(of_last, prompts[3]->n_given_done()); });
+  engine.device->hold(false);
+  for (const auto& prompt : prompts) check(collect(*prompt).size() == 1, "all are done");
+  collect(*shorter);
+  shorter->on_change({});
+  prompts[1]->on_change({});
+  check(of_short < 128, "the short one is done before the first");
+  check(of_last < 64, "the last has hardly begun when the second is done");
+}
+
 // Steps of a text beside two prompts, with so many prompt rows in a step where more texts wait than generate.
 uint32_t steps_beside_two_prompts(const std::string& path, uint32_t n_prompt, uint32_t crowded) {
   Held engine(path, 512, 32, 1 << 30, {}, crowded);
@@ -155,6 +174,7 @@ int main(int argc, char** argv) {
   const std::string path = argv[1];
   test_sixty_four_texts(path);
   test_a_short_prompt_does_not_wait_for_a_long_one(path);
+  test_prompts_of_one_length_are_done_one_after_the_other(path);
   test_texts_go_on_beside_prompts(path);
   test_the_more_important_prompt_goes_first(path);
   test_a_shared_prefix_is_worth_waiting_for(path);

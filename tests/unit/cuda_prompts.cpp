@@ -77,14 +77,15 @@ void test_which_shapes() {
   };
   check(functions(Format::q4_0, long_row, false) == "split_input gemm_q4_0 ", "without warpgroups");
   check(functions(Format::q4_0, long_row) ==
-            "round_input_1 warpgroup_matmul_q4_0_x1 warpgroup_matmul_q4_0_x2 ",
+            "round_input_1 warpgroup_matmul_q4_0_r32 warpgroup_matmul_q4_0_r64 "
+            "warpgroup_matmul_q4_0_r128 ",
         functions(Format::q4_0, long_row));
-  check(functions(Format::q6_k, long_row) == "round_input_1 warpgroup_matmul_q6_k_x1 ",
+  check(functions(Format::q6_k, long_row) ==
+            "round_input_1 warpgroup_matmul_q6_k_r32 warpgroup_matmul_q6_k_r64 ",
         "no large tiles");
   check(functions(Format::q4_0, {4096, 4128, {}}) == "split_input gemm_q4_0 ",
         "a row is no multiple of 256");
-  check(functions(Format::f16, {7, 64, {}}) ==
-            "round_input_1 warpgroup_matmul_f16_x1 warpgroup_matmul_f16_x2 ",
+  check(functions(Format::f16, {7, 64, {}}) == "round_input_1 warpgroup_matmul_f16_r128 ",
         "halves in rows of 64");
   check(functions(Format::q5_1, long_row) == "split_input gemm_q5_1 ", "a format without");
   const Kernel added = kernel_for(Operation::matmul_add, {Format::q4_0}, long_row);
@@ -103,11 +104,12 @@ void test_rows() {
         if (rows < launch.min_rows || rows > launch.max_rows) continue;
         const metal::Grid grid = launch.grid(scope);
         if (launch.function == "round_input_1") {
-          check(grid.threadgroups[0] == (rows + 255) / 256 * 256, "rows that fill up a tile, too");
+          check(grid.threadgroups[0] == (rows + 127) / 128 * 128, "rows that fill up a tile, too");
           continue;
         }
         ++serving;
-        const uint32_t tile = launch.function.ends_with("_x2") ? 256 : 128;
+        const auto tile = static_cast<uint32_t>(
+            std::stoi(launch.function.substr(launch.function.rfind('r') + 1)));
         check(grid.threadgroups[0] == (rows + tile - 1) / tile && grid.threads[0] == 384 &&
                   grid.threadgroups[1] == (n + 127) / 128,
               "the tiles of " + std::to_string(rows) + " rows");
@@ -117,7 +119,7 @@ void test_rows() {
     }
     const auto* bytes = reinterpret_cast<const std::byte*>(&params);
     // Of each row: f16 numbers, two more for each 32 of them (their sum), and a float32 factor.
-    check(kernel.workspace_bytes(bytes, 300) == 512ull * (4096 * 2 + 4096 / 32 * 4 + 4),
+    check(kernel.workspace_bytes(bytes, 300) == 384ull * (4096 * 2 + 4096 / 32 * 4 + 4),
           "what a rounded input takes");
   }
 }
@@ -131,8 +133,9 @@ void test_groups() {
   const Kernel mixed =
       kernel_for(Operation::matmul_group, {Format::q4_k, Format::q4_k, Format::q6_k}, params);
   check(functions_of(mixed) ==
-            "round_input_of_group_1 warpgroup_matmul_group_q4_k_x1 warpgroup_matmul_group_q4_k_x2 "
-            "warpgroup_matmul_group_q6_k_x1 ",
+            "round_input_of_group_1 warpgroup_matmul_group_q4_k_r32 "
+            "warpgroup_matmul_group_q4_k_r128 "
+            "warpgroup_matmul_group_q6_k_r32 warpgroup_matmul_group_q6_k_r64 ",
         functions_of(mixed));
   const Scope scope{reinterpret_cast<const std::byte*>(&params), 20, 0};
   check(mixed.launches[1].grid(scope).threadgroups[1] == 4 &&
@@ -150,22 +153,21 @@ void test_groups() {
         "the rounded input is behind the other one");
   const auto* bytes = reinterpret_cast<const std::byte*>(&params);
   check(both.workspace_bytes(bytes, 21) ==
-            (21 * 16 * 200 + 255) / 256 * 256 + 256ull * (512 * 2 + 512 / 32 * 4 + 4),
+            (21 * 16 * 200 + 255) / 256 * 256 + 128ull * (512 * 2 + 512 / 32 * 4 + 4),
         "there is room for both");
 
   // Halves and pairs of bfloat16 numbers.
   const Kernel numbers = kernel_for(Operation::matmul_group, {Format::bf16, Format::f16}, params);
   check(functions_of(numbers) ==
-            "round_input_of_group_1 round_input_of_group_2 warpgroup_matmul_group_bf16_x1 "
-            "warpgroup_matmul_group_bf16_x2 warpgroup_matmul_group_f16_x1 "
-            "warpgroup_matmul_group_f16_x2 ",
+            "round_input_of_group_1 round_input_of_group_2 warpgroup_matmul_group_bf16_r128 "
+            "warpgroup_matmul_group_f16_r128 ",
         functions_of(numbers));
   check(constant_of(numbers.launches[0], 7) == 0 && constant_of(numbers.launches[1], 7) == 2 &&
             constant_of(numbers.launches[2], 7) == 2 &&
             constant_of(numbers.launches.back(), 7) == 0,
         "pairs are behind halves");
   check(numbers.workspace_bytes(bytes, 21) ==
-            256ull * (512 * 2 + 512 / 32 * 4 + 4) + 256ull * (512 * 4 + 4),
+            128ull * (512 * 2 + 512 / 32 * 4 + 4) + 128ull * (512 * 4 + 4),
         "there is room for both kinds");
 }
 

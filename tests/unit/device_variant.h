@@ -65,6 +65,7 @@ class DeviceVariant : public Device {
   Ticket submit(const Replay& replay) override {
     const Ticket ticket = device_->submit(replay);
     most_in_flight_ = std::max(most_in_flight_.load(), ticket - waited_for_);
+    n_steps_ += replay.steps;
     return ticket;
   }
   Outcome wait(Ticket ticket, std::chrono::milliseconds timeout) override {
@@ -76,6 +77,7 @@ class DeviceVariant : public Device {
   }
   // The most submissions that were under way at once.
   uint64_t most_in_flight() const { return most_in_flight_; }
+  uint64_t n_steps() const { return n_steps_; }
 
  protected:
   ChipConfig& change_chip() { return chip_; }  // before anybody asks
@@ -88,6 +90,7 @@ class DeviceVariant : public Device {
   bool fused_;
   Ticket waited_for_ = 0;
   std::atomic<uint64_t> most_in_flight_ = 0;  // the scheduler's thread submits, a test asks
+  std::atomic<uint64_t> n_steps_ = 0;         // likewise
 };
 
 }  // namespace akunu::test

@@ -125,6 +125,18 @@ void test_chains(const std::string& path, uint32_t submissions_ahead) {
   check(device->most_in_flight() == 1 + submissions_ahead, "as many submissions as the chip asks");
 }
 
+// Nor does a chain go on behind the last token that was asked for.
+void test_the_last_chain_is_as_short_as_it_can_be(const std::string& path,
+                                                  uint32_t submissions_ahead) {
+  for (const uint32_t max_tokens : {2u, 12u}) {
+    const auto device = std::make_shared<DeviceVariant>(create_cpu(2), true, 8, submissions_ahead);
+    Engine engine(path, device, 1024, false);
+    collect(*engine.scheduler.generate(
+        {.prompt = {1, 2, 3}, .max_tokens = max_tokens, .stop_ids = {}, .sampling = {}}));
+    check(device->n_steps() == max_tokens, std::to_string(device->n_steps()) + " steps");
+  }
+}
+
 constexpr uint32_t kSteps = kShort ? 16 : 256;  // what grows seldom is seen after many
 
 // So many steps of each row class, and tokens through the scheduler, allocate nothing.
@@ -201,6 +213,8 @@ int main(int argc, char** argv) {
   test_fusion(path);
   test_chains(path, 0);
   test_chains(path, 1);
+  test_the_last_chain_is_as_short_as_it_can_be(path, 0);
+  test_the_last_chain_is_as_short_as_it_can_be(path, 1);
   test_hidden_memory(path);
   test_no_allocation(path);
   return summary();

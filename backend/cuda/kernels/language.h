@@ -408,6 +408,12 @@ template <uint kPending>
 AKUNU_DEVICE void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
+// Arrives at an mbarrier, which counts this thread, once all copies that it has begun are there.
+AKUNU_DEVICE void arrive_when_copied(ulong* barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(
+                   uint(__cvta_generic_to_shared(barrier)))
+               : "memory");
+}
 // The first `n_threads` of a block, whole warps, meet.
 AKUNU_DEVICE void meet(uint n_threads) {
   asm volatile("barrier.sync 1, %0;" ::"r"(n_threads) : "memory");

@@ -49,16 +49,16 @@ inline StreamShare stream_share(uint3 group, uint3 groups) {
 
 // --- Rounding ----------------------------------------------------------------------------------------
 
-// Grid: rows of whole groups; a block has a row. `memory`: a word for each warp.
+// Grid: rows of whole groups; a block has a row.
 template <uint kQuads>
 inline void round_stream_row(device const float* input, device const float* norm, bool normalise,
-                             constant PassRange& pass, device uchar* workspace, uint k,
-                             threadgroup uint* memory, uint block, uint thread_index) {
+                             constant PassRange& pass, device uchar* workspace, uint k, uint block,
+                             uint thread_index) {
   const uint group = block / (4 * kQuads), row = block % (4 * kQuads);
   const uint index = kGroupRows<kQuads> * group + row;
   round_row_of_several<kQuads>(input + ulong(pass.first_row + index) * k, norm, normalise, k,
                                workspace + group * rounded_group_bytes<kQuads>(k), row,
-                               index < pass.n_rows, memory, thread_index);
+                               index < pass.n_rows, thread_index);
 }
 
 template <uint kQuads>
@@ -66,11 +66,9 @@ template <uint kQuads>
                            constant PassRange& pass [[buffer(23)]],
                            device uchar* workspace [[buffer(24)]],
                            constant MatmulParams& params [[buffer(25)]],
-                           threadgroup uint* memory [[threadgroup(0)]],
                            uint3 group [[threadgroup_position_in_grid]],
                            uint thread_index [[thread_index_in_threadgroup]]) {
-  round_stream_row<kQuads>(input, input, false, pass, workspace, params.k, memory, group.x,
-                           thread_index);
+  round_stream_row<kQuads>(input, input, false, pass, workspace, params.k, group.x, thread_index);
 }
 
 template <uint kQuads>
@@ -80,13 +78,12 @@ template <uint kQuads>
                                     constant PassRange& pass [[buffer(23)]],
                                     device uchar* workspace [[buffer(24)]],
                                     constant uint* params [[buffer(25)]],
-                                    threadgroup uint* memory [[threadgroup(0)]],
                                     uint3 group [[threadgroup_position_in_grid]],
                                     uint thread_index [[thread_index_in_threadgroup]]) {
   device const float* norm_weight = input;
   if (kIsBound10) norm_weight = norm;
-  round_stream_row<kQuads>(input, norm_weight, kIsBound10, pass, workspace, params[0], memory,
-                           group.x, thread_index);
+  round_stream_row<kQuads>(input, norm_weight, kIsBound10, pass, workspace, params[0], group.x,
+                           thread_index);
 }
 
 template <uint kQuads>
@@ -95,11 +92,9 @@ template <uint kQuads>
                                     constant PassRange& pass [[buffer(23)]],
                                     device uchar* workspace [[buffer(24)]],
                                     constant NormGatedMatmulParams& params [[buffer(25)]],
-                                    threadgroup uint* memory [[threadgroup(0)]],
                                     uint3 group [[threadgroup_position_in_grid]],
                                     uint thread_index [[thread_index_in_threadgroup]]) {
-  round_stream_row<kQuads>(input, norm, true, pass, workspace, params.k, memory, group.x,
-                           thread_index);
+  round_stream_row<kQuads>(input, norm, true, pass, workspace, params.k, group.x, thread_index);
 }
 
 // --- Multiplying ---------------------------------------------------------------------------------------

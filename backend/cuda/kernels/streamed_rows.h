@@ -4,12 +4,12 @@
 // 1. A tile is 16 weight rows. One warp copies the tiles of its block, a chunk of k at a time, to a ring of stages in
 //    shared memory (cp.async.bulk, an mbarrier for each stage). It begins before the input is ready, while the launch
 //    before this one runs, so that the first stages are there when the input is.
-// 2. Input rows are rounded to halves, scaled by a power of two that brings the largest number of the row to 2^14 (half_row of
-//    docs/kernels.md). A weight's code is an unsigned byte: as the bits of a half it is that number times 2^-24, exactly, so
+// 2. Input rows are rounded to halves, those of a class of windows (3.) scaled by a power of two that brings the largest of them
+//    to 2^14 (half_row of docs/kernels.md). A warp rounds a class, so that no warp waits for another. A weight's code is an unsigned byte: as the bits of a half it is that number times 2^-24, exactly, so
 //    that unpacking costs no arithmetic. Tensor cores multiply (mma.m16n8k16, sums in float32).
 // 3. A unit is 32 of k: its sum of products begins at zero, meets the weight's scale and is added in one fma. A window is eight units;
 //    what is to be taken off its codes, or its minima, times the sums of the inputs is one more product. Windows are of eight
-//    classes, every eighth of the same one; a class is added up in the order of k, and then the classes, in order. So
+//    classes, every eighth of the same one; a class is added up in the order of k, and then the classes times their powers of two, in order. So
 //    the bits of an output depend on its weight row and its input row alone, and so it is in streamed_tile.h.
 // 4. Of a tile each of the kStreamWarps warps has the windows of a class. A product has eight columns. Several rows: a
 //    column for each. One row: a column for each unit of a window; a lane has two of a weight row's eight sums then, and the total
@@ -45,6 +45,8 @@ struct StreamPlan {
 // wgmma's 64-byte swizzle.
 constexpr uint kInputBytes = 64;
 constexpr float kOfSums = 1.0f / 64;
+// The scale of a class is 2^e, 2^e to 2^(e + 1) its largest number, which is brought to 2^14; codes count as 2^-24.
+constexpr float kOfSum = kOfCodes / 16384.0f;
 template <uint kQuads>
 struct RoundedRows {
   static constexpr uint kRows = kQuads == 0 ? 1 : 4 * kQuads;
@@ -63,35 +65,36 @@ struct RoundedRows {
     return reinterpret_cast<uint*>(of_row) + (index ^ 4 * swizzled);
   }
 };
-// Behind a group of rounded rows in the workspace: what their numbers are to be multiplied by, and for each row and warp a
-// sum of squares.
+// Behind a group of rounded rows in the workspace: what their sums are to be multiplied by, [class][row], and for each row and
+// warp a sum of squares.
 template <uint kQuads>
 struct RowNumbers {
   static constexpr uint kRows = RoundedRows<kQuads>::kRows;
   float *scales, *squares;
   AKUNU_DEVICE static RowNumbers of(RoundedRows<kQuads> rows, uint k) {
     float* const scales = reinterpret_cast<float*>(rows.sums + k / kStreamWindow * rows.kAllBytes);
-    return {scales, scales + kRows};
+    return {scales, scales + kStreamWarps * kRows};
   }
 };
 template <uint kQuads>
 AKUNU_DEVICE ulong rounded_group_bytes(uint k) {
   using Rows = RoundedRows<kQuads>;
-  return ulong(k / 32) * Rows::kBytesOfUnit + Rows::kRows * (kStreamWarps + 1) * sizeof(float);
+  return ulong(k / 32) * Rows::kBytesOfUnit + Rows::kRows * 2 * kStreamWarps * sizeof(float);
 }
 
 // --- Rounding ----------------------------------------------------------------------------------------
 
 // A block's threads round a row, times the norm's weights where there is a norm. Four lanes share a unit, as they do in a
-// product. `ready` is called before the first number of the row is read; weights of the norm are under way then.
-// most_of_block(m) gives the largest m of all threads. Returns the row's scale; `squares` is this thread's sum of them.
-template <class Rounded, class Ready, class Most>
-AKUNU_DEVICE float round_row_to_halves(const float* input, const float* norm, bool normalise,
-                                       uint k, Rounded to, uint row, uint thread_index,
-                                       const Ready& ready, const Most& most_of_block,
+// product, and a warp has the windows of a class. `ready` is called before the first number of the row is read; weights of the
+// norm are under way then. Returns what the sum of the warp's class is to be multiplied by, kOfSum times less; `squares` is this
+// thread's sum of them.
+template <bool kNormalise, class Rounded, class Ready>
+AKUNU_DEVICE float round_row_to_halves(const float* input, const float* norm, uint k, Rounded to,
+                                       uint row, uint thread_index, const Ready& ready,
                                        float& squares) {
-  // Units of a thread that stay in registers between the two times that they are looked at.
-  constexpr uint kKept = 4, kAtOnce = 2, kTogether = kStreamThreads / 4;
+  // Units of a thread that stay in registers between the two times that they are looked at: rows with a norm are shorter, and
+  // its weights take registers, too.
+  constexpr uint kKept = kNormalise ? 4 : 7, kAtOnce = 2, kTogether = kStreamThreads / 4;
   const uint n_units = k / 32, t = thread_index % 4, first = thread_index / 4;
   const auto load_unit = [&](const float* from, uint unit, float4(&numbers)[2]) {
     const float4* const at =
@@ -100,10 +103,10 @@ AKUNU_DEVICE float round_row_to_halves(const float* input, const float* norm, bo
     numbers[1] = at[4];
   };
   const auto times_norm = [&](float4(&x)[2], const float4(&w)[2]) {
-    if (!normalise) return;
+    if (kNormalise)
 #pragma unroll
-    for (uint i = 0; i < 2; ++i)
-      x[i] = float4(x[i].x * w[i].x, x[i].y * w[i].y, x[i].z * w[i].z, x[i].w * w[i].w);
+      for (uint i = 0; i < 2; ++i)
+        x[i] = float4(x[i].x * w[i].x, x[i].y * w[i].y, x[i].z * w[i].z, x[i].w * w[i].w);
   };
   uint most = 0;
   squares = 0.0f;
@@ -113,7 +116,7 @@ AKUNU_DEVICE float round_row_to_halves(const float* input, const float* norm, bo
     if (unit >= n_units) return;
 #pragma unroll
     for (uint i = 0; i < 2; ++i)
-      if (normalise) {
+      if (kNormalise) {
         add_square(x[i].x);
         add_square(x[i].y);
         add_square(x[i].z);
@@ -129,77 +132,80 @@ AKUNU_DEVICE float round_row_to_halves(const float* input, const float* norm, bo
     }
   };
   float4 kept[kKept][2], weights[kAtOnce][2];
-  if (normalise)
+  if (kNormalise)
 #pragma unroll
     for (uint i = 0; i < kAtOnce; ++i) load_unit(norm, first + kTogether * i, weights[i]);
   ready();
 #pragma unroll
   for (uint i = 0; i < kKept; ++i)
-    if (kTogether * i < n_units) load_unit(input, first + kTogether * i, kept[i]);
+    if (kTogether * (i / 2 * 2) < n_units) load_unit(input, first + kTogether * i, kept[i]);
 #pragma unroll
   for (uint i = 0; i < kKept; ++i)
     if (kTogether * i < n_units) {
-      if (i >= kAtOnce && normalise) load_unit(norm, first + kTogether * i, weights[i % kAtOnce]);
       look_at_unit(first + kTogether * i, kept[i], weights[i % kAtOnce]);
+      if (i + kAtOnce < kKept && kNormalise)
+        load_unit(norm, first + kTogether * (i + kAtOnce), weights[i % kAtOnce]);
     }
   for (uint unit = first + kTogether * kKept; unit < n_units; unit += kTogether) {
     float4 x[2], w[2];
     load_unit(input, unit, x);
-    if (normalise) load_unit(norm, unit, w);
+    if (kNormalise) load_unit(norm, unit, w);
     look_at_unit(unit, x, w);
   }
   // The exponent of the largest; what is not finite has the largest exponent of all.
-  const uint exponent = max(most_of_block(most) >> 23, 15u);
+  const uint exponent = max(simd_max(most) >> 23, 15u);
   const bool is_finite = exponent < 255;
   const float inverse = as_type<float>(is_finite ? (268 - exponent) << 23 : 0u);
-  const auto round_unit = [&](uint unit, const float4(&x)[2]) {
+  struct RoundedUnit {
     uint halves[4];
     float sums[2];
+  };
+  const auto round_unit = [&](const float4(&x)[2]) {
+    RoundedUnit own;
 #pragma unroll
     for (uint i = 0; i < 2; ++i) {
       const float by = i == 0 ? inverse : inverse * 0.0625f;
-      halves[2 * i] = pack_halves(x[i].x * by, x[i].z * by);
-      halves[2 * i + 1] = pack_halves(x[i].y * by, x[i].w * by);
-      sums[i] = (low_half(halves[2 * i]) + high_half(halves[2 * i])) +
-                (low_half(halves[2 * i + 1]) + high_half(halves[2 * i + 1]));
-      sums[i] += simd_shuffle_xor(sums[i], 1);
-      sums[i] += simd_shuffle_xor(sums[i], 2);
+      own.halves[2 * i] = pack_halves(x[i].x * by, x[i].z * by);
+      own.halves[2 * i + 1] = pack_halves(x[i].y * by, x[i].w * by);
+      own.sums[i] = (low_half(own.halves[2 * i]) + high_half(own.halves[2 * i])) +
+                    (low_half(own.halves[2 * i + 1]) + high_half(own.halves[2 * i + 1]));
+      own.sums[i] += simd_shuffle_xor(own.sums[i], 1);
+      own.sums[i] += simd_shuffle_xor(own.sums[i], 2);
     }
+    return own;
+  };
+  const auto store_unit = [&](uint unit, const RoundedUnit& rounded) {
     if (unit >= n_units) return;
     uchar* const own = to.halves + unit * Rounded::kAllBytes + kInputBytes * row;
 #pragma unroll
     for (uint i = 0; i < 4; ++i)
-      *Rounded::word(own, 4 * i + t, Rounded::swizzle(unit, row)) = halves[i];
+      *Rounded::word(own, 4 * i + t, Rounded::swizzle(unit, row)) = rounded.halves[i];
     if (t != 0) return;
     const uint window = unit / kWindowUnits, place = unit % 2 * 8 + unit % kWindowUnits / 2;
     uchar* const own_sums = to.sums + window * Rounded::kAllBytes + kInputBytes * row;
-    const float first = sums[0] * kOfSums, second = sums[1] * (16 * kOfSums);
+    const float first = rounded.sums[0] * kOfSums, second = rounded.sums[1] * (16 * kOfSums);
     const uint upper = pack_halves(first, second);
     *Rounded::word(own_sums, place, Rounded::swizzle(window, row)) = upper;
     *Rounded::word(own_sums, place + 4, Rounded::swizzle(window, row)) =
         pack_halves(first - low_half(upper), second - high_half(upper));
   };
+  // (Two at a time: their shuffles need not wait for one another.)
 #pragma unroll
-  for (uint i = 0; i < kKept; ++i)
-    if (kTogether * i < n_units) round_unit(first + kTogether * i, kept[i]);
+  for (uint i = 0; i < kKept; i += 2)
+    if (kTogether * i < n_units) {
+      const uint other = i + 1 < kKept ? i + 1 : i;
+      const RoundedUnit rounded[2] = {round_unit(kept[i]), round_unit(kept[other])};
+      store_unit(first + kTogether * i, rounded[0]);
+      if (other != i) store_unit(first + kTogether * other, rounded[1]);
+    }
   for (uint turn = kKept; kTogether * turn < n_units; ++turn) {
     float4 x[2], w[2];
     load_unit(input, first + kTogether * turn, x);
-    if (normalise) load_unit(norm, first + kTogether * turn, w);
+    if (kNormalise) load_unit(norm, first + kTogether * turn, w);
     times_norm(x, w);
-    round_unit(first + kTogether * turn, x);
+    store_unit(first + kTogether * turn, round_unit(x));
   }
-  return as_type<float>(is_finite ? (exponent - 14) << 23 : 0x7fc00000u);
-}
-
-// The largest of the block's threads; `of_warps` has a place for each warp.
-AKUNU_DEVICE uint most_of_warps(uint most, uint* of_warps, uint thread_index) {
-  most = simd_max(most);
-  if (thread_index % 32 == 0) of_warps[thread_index / 32] = most;
-  meet_at(kMultiplyBarrier, kStreamThreads);
-#pragma unroll
-  for (uint warp = 0; warp < kStreamWarps; ++warp) most = max(most, of_warps[warp]);
-  return most;
+  return as_type<float>(is_finite ? exponent << 23 : 0x7fc00000u);
 }
 
 // The sum over the warps of a block.
@@ -210,10 +216,19 @@ AKUNU_DEVICE float sum_of_squares(const float* of_warps) {
   return sum;
 }
 
+template <class Rounded, class Ready>
+AKUNU_DEVICE float round_row_to_halves(const float* input, const float* norm, bool normalise,
+                                       uint k, Rounded to, uint row, uint thread_index,
+                                       const Ready& ready, float& squares) {
+  if (normalise)
+    return round_row_to_halves<true>(input, norm, k, to, row, thread_index, ready, squares);
+  return round_row_to_halves<false>(input, norm, k, to, row, thread_index, ready, squares);
+}
+
 // A block's work in the launch before that of several rows: rounds one row, or leaves zeros for one that is not there.
 template <uint kQuads>
 AKUNU_DEVICE void round_row_of_several(const float* input, const float* norm, bool normalise,
-                                       uint k, uchar* group, uint row, bool is_there, uint* memory,
+                                       uint k, uchar* group, uint row, bool is_there,
                                        uint thread_index) {
   using Rows = RoundedRows<kQuads>;
   const Rows to = Rows::at(group, k / 32);
@@ -221,8 +236,7 @@ AKUNU_DEVICE void round_row_of_several(const float* input, const float* norm, bo
   float squares = 0.0f, scale = 0.0f;
   if (is_there) {
     scale = round_row_to_halves(
-        input, norm, normalise, k, to, row, thread_index, [] { inputs_ready(); },
-        [&](uint most) { return most_of_warps(most, memory, thread_index); }, squares);
+        input, norm, normalise, k, to, row, thread_index, [] { inputs_ready(); }, squares);
     squares = simd_sum(squares);
   } else {
     inputs_ready();  // the workspace may still be read
@@ -232,8 +246,9 @@ AKUNU_DEVICE void round_row_of_several(const float* input, const float* norm, bo
         reinterpret_cast<uint*>(to.halves + i * Rows::kAllBytes + kInputBytes * row)[lane] = 0;
   }
   const auto numbers = RowNumbers<kQuads>::of(to, k);
-  if (thread_index == 0) numbers.scales[row] = scale;
-  if (lane == 0) numbers.squares[row * kStreamWarps + warp] = squares;
+  if (lane != 0) return;
+  numbers.scales[warp * Rows::kRows + row] = scale;
+  numbers.squares[row * kStreamWarps + warp] = squares;
 }
 
 // --- Multiplying ---------------------------------------------------------------------------------------
@@ -288,10 +303,10 @@ struct TileSums {
 };
 
 // A block's shared memory: barriers, squares, and behind them what the plan says.
-constexpr uint kScaleAt = 272, kSquaresAt = 320, kMostAt = 352, kInputsAt = 384;
+constexpr uint kScaleAt = 272, kSquaresAt = 320, kInputsAt = 384;
 static_assert((2 * kStreamMostStages + 2) * sizeof(ulong) <= kScaleAt);
-static_assert(kSquaresAt + kStreamWarps * sizeof(float) <= kMostAt);
-static_assert(kMostAt + kStreamWarps * sizeof(uint) <= kInputsAt);
+static_assert(kScaleAt + kStreamWarps * sizeof(float) <= kSquaresAt);
+static_assert(kSquaresAt + kStreamWarps * sizeof(float) <= kInputsAt);
 template <uint kQuads>
 struct StreamMemory {
   using Rows = RoundedRows<kQuads>;
@@ -300,9 +315,7 @@ struct StreamMemory {
   static constexpr uint kWaitingFloats = kStreamThreads * TileSums<kQuads>::kFloats;
   ulong *full, *empty;  // of the stages
   ulong *inputs_full, *inputs_empty;
-  float* scale;    // of one row
-  float* squares;  // of each warp, of one row
-  uint* most;      // likewise the largest number
+  float *scales, *squares;  // of each warp, of one row
   Rows inputs;
   float* waiting;  // sums of tiles between the passes, [slot][warp][lane]; none with one pass
   float* slots;
@@ -314,9 +327,8 @@ struct StreamMemory {
     own.empty = own.full + kStreamMostStages;
     own.inputs_full = own.empty + kStreamMostStages;
     own.inputs_empty = own.inputs_full + 1;
-    own.scale = reinterpret_cast<float*>(memory + kScaleAt);
+    own.scales = reinterpret_cast<float*>(memory + kScaleAt);
     own.squares = reinterpret_cast<float*>(memory + kSquaresAt);
-    own.most = reinterpret_cast<uint*>(memory + kMostAt);
     own.inputs = Rows::at(memory + kInputsAt, n_units);
     own.waiting =
         reinterpret_cast<float*>(own.inputs.sums + n_units / kWindowUnits * Rows::kAllBytes);
@@ -338,6 +350,14 @@ AKUNU_DEVICE UnitCodes unit_codes(const uchar* first, const uchar* second, uint 
 #pragma unroll
   for (uint r = 0; r < 2; ++r) {
     const uint low = codes[r].of[unit][0], high = codes[r].of[unit][1];
+    if (F::kSecond == Second::is_16_fold) {
+      const uint odd = choose_bytes(low, 0u, 0x4341);
+      own.of[0][r] = low & 0x000f000fu;
+      own.of[0][2 + r] = odd & 0x000f000fu;
+      own.of[1][r] = low & 0x00f000f0u;
+      own.of[1][2 + r] = odd & 0x00f000f0u;
+      continue;
+    }
     own.of[0][r] = low & 0x00ff00ffu;
     own.of[0][2 + r] = low >> 8 & 0x00ff00ffu;
     own.of[1][r] = F::kSecond == Second::shift ? high << 4 & 0x0ff00ff0u : high & 0x00ff00ffu;
@@ -572,7 +592,7 @@ AKUNU_DEVICE void copy_rows(const StreamMemory<kQuads>& memory, const StreamWalk
 
 // The other warps multiply. Of each of a tile's kOutputs outputs and each input row, addend(tile, output, row) is what its sum
 // meets in memory: of a thread's first output of a batch it is read before the batch is multiplied. finish(tile, output, row,
-// addend, sum_at, squares) ends it, with sum_at(r) the product of weight row r. `scales` and `squares` are those of the rows.
+// addend, sum_at, squares) ends it, with sum_at(r) the product of weight row r. `scales` and `squares` are those of RowNumbers.
 template <class F, uint kQuads, uint kOutputs, class RowAt, class Addend, class Finish>
 AKUNU_DEVICE void multiply_tiles(const StreamMemory<kQuads>& memory, const StreamWalk& walk,
                                  const float* scales, const float* squares, uint n_rows,
@@ -627,7 +647,7 @@ AKUNU_DEVICE void multiply_tiles(const StreamMemory<kQuads>& memory, const Strea
       if (F::kWindowBytes % 16 != 0)
         rows[r] += bytes_before<F>(of_tile[r] + window * F::kWindowBytes);
     }
-#pragma unroll(kQuads == 0 && F::kSecond == Second::is_16_fold ? 2 : 1)
+#pragma unroll 1  // registers
     for (uint i = (own_class - window) % kStreamWarps; i < n_windows; i += kStreamWarps)
       multiply_window<F, kQuads>(rows, i, memory.inputs, window - pass + i, lane, sums);
     simdgroup_barrier(mem_flags::mem_none);
@@ -668,8 +688,9 @@ AKUNU_DEVICE void multiply_tiles(const StreamMemory<kQuads>& memory, const Strea
         float sum = 0.0f;
 #pragma unroll
         for (uint w = 0; w < kStreamWarps; ++w)
-          sum += of_slot[(w * kStreamTileRows + r) * kRows + of_row];
-        return sum * kOfCodes * scales[of_row];
+          sum = fma(of_slot[(w * kStreamTileRows + r) * kRows + of_row], scales[w * kRows + of_row],
+                    sum);
+        return sum * kOfSum;
       };
       const float meets = i == thread_index ? first_addend : addend(begin + slot, output, row);
       finish(begin + slot, output, row, meets, sum_at, squares + row * kStreamWarps);
@@ -714,8 +735,7 @@ AKUNU_DEVICE void stream_tiles(uchar* shared, StreamPlan plan, StreamInput from,
   float squares;
   const float scale = round_row_to_halves(
       from.input, from.norm, from.normalise, k, memory.inputs, 0, thread_index,
-      [] { inputs_ready(); },
-      [&](uint most) { return most_of_warps(most, memory.most, thread_index); }, squares);
+      [] { inputs_ready(); }, squares);
   // A warp has rounded every eighth window: those that it multiplies, unless other tiles begin with other warps.
   if (walk.n_windows % kStreamWarps == 0)
     simdgroup_barrier(mem_flags::mem_none);
@@ -723,8 +743,10 @@ AKUNU_DEVICE void stream_tiles(uchar* shared, StreamPlan plan, StreamInput from,
     meet_at(kMultiplyBarrier, kStreamThreads);
   // (These are read behind another barrier.)
   if (from.normalise) squares = simd_sum(squares);
-  if (lane == 0) memory.squares[warp] = squares;
-  if (thread_index == 0) *memory.scale = scale;
-  multiply_tiles<F, kQuads, kOutputs>(memory, walk, memory.scale, memory.squares, 1, thread_index,
+  if (lane == 0) {
+    memory.squares[warp] = squares;
+    memory.scales[warp] = scale;
+  }
+  multiply_tiles<F, kQuads, kOutputs>(memory, walk, memory.scales, memory.squares, 1, thread_index,
                                       row_at, addend, finish);
 }

@@ -184,6 +184,12 @@ AKUNU_DEVICE void copy_tile_windows(const TileMemory<F, kQuads>& memory, Rounded
   }
 }
 
+// Adds four sums of a class, each times its row's scale.
+AKUNU_DEVICE float4 add_class(float4 sums, float4 scales, float4 before) {
+  return float4(fma(sums.x, scales.x, before.x), fma(sums.y, scales.y, before.y),
+                fma(sums.z, scales.z, before.z), fma(sums.w, scales.w, before.w));
+}
+
 // A lane's sums of a class: 4 e + i is of weight row g (i = 0 and 1) or g + 8 of the warp's, and of input row 8 e + 2 t + i % 2.
 template <uint kQuads>
 struct LaneSums {
@@ -268,11 +274,12 @@ AKUNU_DEVICE void multiply_tile_window(const uchar* const (&rows)[2], const ucha
   add(products, first, second);
 }
 
-// Warps that multiply. Leave the sums of the block's classes in shared memory or, where a tile has several blocks, those of
-// each in the workspace.
+// Warps that multiply. Leave the sums of the block's classes, times their scales, in shared memory or, where a tile has several
+// blocks, those of each class in the workspace.
 template <class F, uint kQuads, bool kOnWarpgroups, class RowAt>
 AKUNU_DEVICE void multiply_tile_windows(const TileMemory<F, kQuads>& memory, TilePart part,
-                                        uint n_windows, uint thread_index, const RowAt& row_at) {
+                                        uint n_windows, const float* scales, uint thread_index,
+                                        const RowAt& row_at) {
   using Memory = TileMemory<F, kQuads>;
   using Stage = typename Memory::Stage;
   using Sums = LaneSums<kQuads>;
@@ -287,6 +294,9 @@ AKUNU_DEVICE void multiply_tile_windows(const TileMemory<F, kQuads>& memory, Til
     Sums sums;
 #pragma unroll
     for (uint i = 0; i < Sums::kCount; ++i) sums.of[i] = 0.0f;
+    // Of two rows; a lane gets those that it needs from the others.
+    const float2 scales_of_two =
+        reinterpret_cast<const float2*>(scales + own * Memory::kRows)[lane % (Memory::kRows / 2)];
     for (uint window = own; window < n_windows; window += kStreamWarps) {
       wait_for_phase(memory.full + ring.stage, ring.parity);
       const uchar* rows[2];
@@ -313,7 +323,10 @@ AKUNU_DEVICE void multiply_tile_windows(const TileMemory<F, kQuads>& memory, Til
     for (uint i = 0; i < Sums::kCount; i += 4) {
       float4& waiting = memory.totals[i / 4 * Memory::kThreads + thread_index];
       const float4 before = own == 0 ? float4(0.0f) : waiting;
-      waiting = before + float4(sums.of[i], sums.of[i + 1], sums.of[i + 2], sums.of[i + 3]);
+      const float first = simd_shuffle(scales_of_two.x, i + t);
+      const float second = simd_shuffle(scales_of_two.y, i + t);
+      waiting = add_class(float4(sums.of[i], sums.of[i + 1], sums.of[i + 2], sums.of[i + 3]),
+                          float4(first, second, first, second), before);
     }
   }
   if (part.n_parts > 1) return;
@@ -332,9 +345,15 @@ AKUNU_DEVICE void multiply_tile_windows(const TileMemory<F, kQuads>& memory, Til
 // Adds up the sums of all classes, in their order. The blocks of a tile have written them to the workspace.
 template <class F, uint kQuads>
 AKUNU_DEVICE void add_classes(const TileMemory<F, kQuads>& memory, TilePart part,
-                              uint thread_index) {
+                              const float* scales, uint thread_index) {
   using Memory = TileMemory<F, kQuads>;
   constexpr uint kFours = kTileRows<F> * Memory::kRows / 4;
+  // All fours of a thread are of the same rows.
+  static_assert(Memory::kThreads % kQuads == 0);
+  float4 scales_of[kStreamWarps];
+#pragma unroll
+  for (uint c = 0; c < kStreamWarps; ++c)
+    scales_of[c] = reinterpret_cast<const float4*>(scales)[c * kQuads + thread_index % kQuads];
   for (uint i = thread_index; i < kFours; i += Memory::kThreads) {
     float4 of[kStreamWarps];
 #pragma unroll
@@ -342,7 +361,7 @@ AKUNU_DEVICE void add_classes(const TileMemory<F, kQuads>& memory, TilePart part
       of[c] = reinterpret_cast<const float4*>(part.sums)[c * kFours + i];
     float4 sum = float4(0.0f);
 #pragma unroll
-    for (uint c = 0; c < kStreamWarps; ++c) sum = sum + of[c];
+    for (uint c = 0; c < kStreamWarps; ++c) sum = add_class(of[c], scales_of[c], sum);
     float* const at =
         memory.sums + 4 * i / Memory::kRows * Memory::kSumStride + 4 * i % Memory::kRows;
     at[0] = sum.x;
@@ -384,21 +403,19 @@ AKUNU_DEVICE void stream_tile(uchar* shared, StreamInput from, TilePart part, ui
   }
   if constexpr (kHasWarpgroups) take_registers<kMultiplyRegisters<F>>();
   inputs_ready();
-  multiply_tile_windows<F, kQuads, kOnWarpgroups>(memory, part, n_windows, thread_index, row_at);
+  const auto numbers = RowNumbers<kQuads>::of(in_workspace, k);
+  multiply_tile_windows<F, kQuads, kOnWarpgroups>(memory, part, n_windows, numbers.scales,
+                                                  thread_index, row_at);
   if (part.n_parts > 1) {
     if (!last_to_meet(part.place, part.n_parts, kMultiplyBarrier, kThreads, thread_index,
                       memory.is_last))
       return;
-    add_classes<F, kQuads>(memory, part, thread_index);
+    add_classes<F, kQuads>(memory, part, numbers.scales, thread_index);
   }
   meet_at(kMultiplyBarrier, kThreads);
-  const auto numbers = RowNumbers<kQuads>::of(in_workspace, k);
   for (uint i = thread_index; i < kOutputs * from.n_rows; i += kThreads) {
     const uint output = i % kOutputs, row = i / kOutputs;
-    const float scale = numbers.scales[row];
-    const auto sum_at = [&](uint r) {
-      return memory.sums[r * Memory::kSumStride + row] * kOfCodes * scale;
-    };
+    const auto sum_at = [&](uint r) { return memory.sums[r * Memory::kSumStride + row] * kOfSum; };
     finish(output, row, addend(output, row), sum_at, numbers.squares + row * kStreamWarps);
   }
 }

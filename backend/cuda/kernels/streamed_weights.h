@@ -8,8 +8,8 @@
 // offsets and minima: terms(row, step, unit of the step), a half for each 16 weights, times term_scale(row, step). A code counts
 // as 2^-24, a sum of inputs as a 64th (kOfCodes, kOfSums). Layouts: metal/kernels/formats_32.h and formats_k.h.
 
-// The inputs of the second 16 codes of a unit are divided by 16. So their codes must be multiplied by 16: `codes` returns
-// them so, or they are shifted, or their scale is multiplied instead.
+// The inputs of the second 16 codes of a unit are divided by 16. So their codes must be multiplied by 16: by a shift, or by their
+// scale, or they are upper halves of bytes. Then the first word of `codes` has both, and the second is not used.
 enum class Second { is_16_fold, shift, has_own_scale };
 
 struct StepCodes {
@@ -62,9 +62,11 @@ struct NibbleBlocks {
     for (uint unit = 0; unit < 4; ++unit) {
       const uchar* const block = row + kBlockBytes * (4 * step + unit);
       const uint word = block_word_at<kBlockBytes>(block + kCodesAt + 4 * t, unit);
+      own.of[unit][0] = word;
+      own.of[unit][1] = 0;
+      if (kSecond == Second::is_16_fold) continue;
       own.of[unit][0] = low_nibbles(word);
-      own.of[unit][1] = kFifthBitsAt == 0 ? word & 0xf0f0f0f0u : high_nibbles(word);
-      if (kFifthBitsAt == 0) continue;
+      own.of[unit][1] = high_nibbles(word);
       const uint high = block_word_at<kBlockBytes>(block + kFifthBitsAt, unit);
       own.of[unit][0] |= fifth_bits_at(high, 4 * t);
       own.of[unit][1] |= fifth_bits_at(high, 16 + 4 * t);

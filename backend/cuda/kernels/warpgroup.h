@@ -49,6 +49,12 @@ AKUNU_DEVICE uint pack_halves(float first, float second) {
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
   return both;
 }
+// The same of numbers that are not negative, rounded down.
+AKUNU_DEVICE uint pack_halves_down(float first, float second) {
+  uint both;
+  asm("cvt.rz.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
+  return both;
+}
 AKUNU_DEVICE float low_half(uint both) {
   float value;
   asm("{.reg .f16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, low;}"

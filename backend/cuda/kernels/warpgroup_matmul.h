@@ -1,6 +1,6 @@
 // The kernels of warpgroup_tile.h: matmul, matmul_add and matmul_group of prompts on sm_90a.
 //
-// Grid: tiles of input rows, tiles of 128 weight rows; neighbouring blocks read the same weights.
+// Grid: tiles of kRows input rows, tiles of 128 weight rows; neighbouring blocks read the same weights.
 #pragma once
 
 #include "cuda/kernels/group_member.h"
@@ -21,7 +21,7 @@ inline RoundedInput<kParts> rounded_input(device uchar* workspace, uint n_rows, 
   return RoundedInput<kParts>{workspace, n_rows, k};
 }
 
-template <class F, uint kProducts>
+template <class F, uint kRows>
 [[kernel]] void warpgroup_matmul(device const uchar* weight [[buffer(1)]],
                                  device float* out [[buffer(2)]],
                                  constant PassRange& pass [[buffer(23)]],
@@ -30,21 +30,15 @@ template <class F, uint kProducts>
                                  threadgroup uchar* memory [[threadgroup(0)]],
                                  uint3 group [[threadgroup_position_in_grid]],
                                  uint thread_index [[thread_index_in_threadgroup]]) {
-  const TileOutput to = TileOutput{out,
-                                   out,
-                                   pass.first_row,
-                                   pass.n_rows,
-                                   params.n,
-                                   false,
-                                   kAccumulate,
-                                   group.y * kWeightRows,
-                                   group.x * kProducts * kProductRows};
-  multiply_prompt_tile<F, kProducts>(rounded_input<F::kParts>(workspace, pass.n_rows, params.k),
-                                     weight, to, memory, thread_index);
+  const TileOutput to =
+      TileOutput{out,   out,         pass.first_row,        pass.n_rows,    params.n,
+                 false, kAccumulate, group.y * kWeightRows, group.x * kRows};
+  multiply_prompt_tile<F, kRows>(rounded_input<F::kParts>(workspace, pass.n_rows, params.k), weight,
+                                 to, memory, thread_index);
 }
 
 // Tiles of the launch's members follow one another.
-template <class F, uint kProducts>
+template <class F, uint kRows>
 [[kernel]] void warpgroup_matmul_group(
     device const uchar* weight_0 [[buffer(1)]],
     device const uchar* weight_1 [[buffer(2), function_constant(kIsBound2)]],
@@ -72,18 +66,18 @@ template <class F, uint kProducts>
                                    is_bound(4 + member),
                                    false,
                                    tile * kWeightRows,
-                                   group.x * kProducts * kProductRows};
-  multiply_prompt_tile<F, kProducts>(rounded_input<F::kParts>(workspace, pass.n_rows, params.k),
-                                     of.weight, to, memory, thread_index);
+                                   group.x * kRows};
+  multiply_prompt_tile<F, kRows>(rounded_input<F::kParts>(workspace, pass.n_rows, params.k),
+                                 of.weight, to, memory, thread_index);
 }
 
-#define AKUNU_WARPGROUP_MATMUL_OF(name, F, n)                                                    \
-  template                                                                                       \
-      [[host_name("warpgroup_matmul_" #name                                                      \
-                  "_x" #n)]] [[kernel]] decltype(warpgroup_matmul<F, n>) warpgroup_matmul<F, n>; \
-  template [[host_name(                                                                          \
-      "warpgroup_matmul_group_" #name                                                            \
-      "_x" #n)]] [[kernel]] decltype(warpgroup_matmul_group<F, n>) warpgroup_matmul_group<F, n>;
-#define AKUNU_WARPGROUP_MATMUL(name, F) \
-  AKUNU_WARPGROUP_MATMUL_OF(name, F, 1) \
-  AKUNU_WARPGROUP_MATMUL_OF(name, F, 2)
+#define AKUNU_WARPGROUP_MATMUL_OF(name, F, rows)                                              \
+  template [[host_name(                                                                       \
+      "warpgroup_matmul_" #name                                                               \
+      "_r" #rows)]] [[kernel]] decltype(warpgroup_matmul<F, rows>) warpgroup_matmul<F, rows>; \
+  template [[host_name("warpgroup_matmul_group_" #name "_r" #rows)]]                          \
+  [[kernel]] decltype(warpgroup_matmul_group<F, rows>) warpgroup_matmul_group<F, rows>;
+// Of quantised weights, which take longer to unpack than to multiply.
+#define AKUNU_WARPGROUP_MATMUL_OF_FEW(name, F) \
+  AKUNU_WARPGROUP_MATMUL_OF(name, F, 32)       \
+  AKUNU_WARPGROUP_MATMUL_OF(name, F, 64)

@@ -1,6 +1,6 @@
 // matmul of prompts on wgmma (warpgroup.h), for NVIDIA's Hopper GPUs (sm_90a).
 //
-// 1. Floor. A block computes 128 weight rows times 128 or 256 input rows. The tensor cores take 64 cycles for one
+// 1. Floor. A block computes 128 weight rows times 32, 64 or 128 input rows. The tensor cores take 64 cycles for one
 //    m64n128k16, so for 32 of k and 128 input rows each of the 4 warps of a warpgroup has 128 issue slots: 64 FMAs
 //    apply scales, and 20 to 40 instructions dequantise 64 weight rows.
 // 2. Quantised codes are whole numbers, exact in f16 (K formats: times their integer scale of 16 or 32 weights; see
@@ -13,23 +13,22 @@
 // 4. Each 16 of k are permuted, in weights and inputs alike and the same for all formats: lane t has numbers 4 t, 4 t +
 //    2, 4 t + 1 and 4 t + 3, so that one 32-bit word of 4-bit codes gives its fragment without shuffles.
 // 5. Warp specialisation: one warp copies inputs, 64 of k at a time, which round_row has already stored with the
-//    swizzle; another copies weights, unchanged from the file. Two warpgroups dequantise and multiply. They synchronise
+//    swizzle; three others copy weights, unchanged from the file, in pieces of 16 bytes (a bulk copy of a row's 144 bytes takes some
+//    60 cycles, which was more than the products with it took). Two warpgroups dequantise and multiply. They synchronise
 //    through mbarriers only, so that one multiplies while the other one dequantises or applies scales.
 //
-// The bits of an output do not depend on the other rows: tiles of 128 and of 256 rows take the same steps of k with
-// the same m64n128k16, in which every output has an accumulator of its own.
+// The bits of an output do not depend on the other rows: all tiles take the same steps of k with m64nNk16 (N is 32, 64 or
+// 128), in which every output has an accumulator of its own.
 
-constexpr uint kWeightRows = 128;   // of a block, 64 for each warpgroup
-constexpr uint kProductRows = 128;  // input rows of a wgmma
-constexpr uint kPaddedRows = 256;   // input rows are padded to a multiple of this
-constexpr uint kSlab = 64;          // of k: what of an input row is copied at once
+constexpr uint kWeightRows = 128;  // of a block, 64 for each warpgroup
+constexpr uint kPaddedRows = 128;  // input rows are padded to a multiple of this
+constexpr uint kSlab = 64;         // of k: what of an input row is copied at once
 constexpr uint kSlabRowBytes = 128;
-constexpr uint kProductBytes = kProductRows * kSlabRowBytes;
 constexpr uint kSumsRowBytes = 32;  // sums over each 32 of a window of 256, two f16 numbers each
 constexpr uint kWindow = 256;
 constexpr uint kBarrierBytes = 256;
 constexpr uint kSharedBytes = 231424;  // of a block at most
-constexpr uint kConsumers = 2, kWarpgroupThreads = 128;
+constexpr uint kConsumers = 2, kWarpgroupThreads = 128, kPieceThreads = 96;
 
 // --- The input ---------------------------------------------------------------------------------------
 
@@ -155,10 +154,10 @@ struct TileOutput {
 // --- Shared memory -----------------------------------------------------------------------------------
 
 // mbarriers, then the ring of input stages, that of input sums (formats with minima), and that of weights.
-template <class F, uint kProducts>
+template <class F, uint kRows>
 struct TileStages {
-  static constexpr uint kInputBytes = kProducts * kProductBytes;
-  static constexpr uint kSumsBytes = F::kMinimum ? kProducts * kProductRows * kSumsRowBytes : 0;
+  static constexpr uint kInputBytes = kRows * kSlabRowBytes;
+  static constexpr uint kSumsBytes = F::kMinimum ? kRows * kSumsRowBytes : 0;
   static constexpr uint kWeightBytes = kWeightRows * F::kRowBytes;
   static constexpr uint kWeightStages = 512 / F::kNumbers > 4 ? 4 : 512 / F::kNumbers;
   static constexpr uint kLeft = kSharedBytes - 2048 - kWeightStages * (kWeightBytes + kSumsBytes);
@@ -199,7 +198,7 @@ struct TileStages {
       }
 #pragma unroll
       for (uint i = 0; i < kWeightStages; ++i) {
-        begin_barrier(has_weights(i), 1);
+        begin_barrier(has_weights(i), kPieceThreads + (F::kMinimum ? 1 : 0));
         begin_barrier(wants_weights(i), 4 * kConsumers);
       }
     }
@@ -219,10 +218,10 @@ struct Turn {
 
 // --- The warps that copy -----------------------------------------------------------------------------
 
-template <class F, uint kProducts>
-AKUNU_DEVICE void copy_tile_inputs(const TileStages<F, kProducts>& stages,
+template <class F, uint kRows>
+AKUNU_DEVICE void copy_tile_inputs(const TileStages<F, kRows>& stages,
                                    RoundedInput<F::kParts> input) {
-  using Stages = TileStages<F, kProducts>;
+  using Stages = TileStages<F, kRows>;
   const uint row = stages.output()->row;
   Turn<Stages::kInputStages> turn;
   for (uint slab = 0; slab < input.slabs(); ++slab, turn.next()) {
@@ -233,29 +232,32 @@ AKUNU_DEVICE void copy_tile_inputs(const TileStages<F, kProducts>& stages,
   }
 }
 
-// Each lane copies four rows. Rows past the end repeat the last one; their results are not stored.
-template <class F, uint kProducts>
-AKUNU_DEVICE void copy_tile_weights(const TileStages<F, kProducts>& stages,
-                                    RoundedInput<F::kParts> input, const uchar* weight, uint lane) {
-  using Stages = TileStages<F, kProducts>;
+// By kPieceThreads threads, of which this is number `index`. Rows past the end repeat the last one; their results are not
+// stored.
+template <class F, uint kRows>
+AKUNU_DEVICE void copy_tile_weights(const TileStages<F, kRows>& stages,
+                                    RoundedInput<F::kParts> input, const uchar* weight,
+                                    uint index) {
+  using Stages = TileStages<F, kRows>;
+  constexpr uint kPieces = F::kCopied / 16;  // of a row
   const uint n = stages.output()->n, column = stages.output()->column, row = stages.output()->row;
   Turn<Stages::kWeightStages> turn;
   const uint n_windows = input.k / F::kNumbers;
   for (uint window = 0; window < n_windows; ++window, turn.next()) {
     ulong* const barrier = stages.has_weights(turn.stage);
     wait_for_phase(stages.wants_weights(turn.stage), turn.parity ^ 1);
-    if (lane == 0) {
-      arrive_expecting(barrier, kWeightRows * F::kCopied + Stages::kSumsBytes);
-      if (F::kMinimum)
-        copy_bytes(stages.sums(turn.stage), input.sums(window, row), Stages::kSumsBytes, barrier);
+    if (F::kMinimum && index == 0) {
+      arrive_expecting(barrier, Stages::kSumsBytes);
+      copy_bytes(stages.sums(turn.stage), input.sums(window, row), Stages::kSumsBytes, barrier);
     }
-    simdgroup_barrier(mem_flags::mem_none);
-#pragma unroll 1
-    for (uint own = lane; own < kWeightRows; own += 32) {
+#pragma unroll 4
+    for (uint i = index; i < kWeightRows * kPieces; i += kPieceThreads) {
+      const uint own = i / kPieces, piece = i % kPieces * 16;
       const uchar* from = weight + ulong(min(column + own, n - 1) * n_windows + window) * F::kBytes;
       if (F::kCopied != F::kBytes) from -= reinterpret_cast<ulong>(from) % 16;
-      copy_bytes(stages.weights(turn.stage) + own * F::kRowBytes, from, F::kCopied, barrier);
+      copy_16_bytes(stages.weights(turn.stage) + own * F::kRowBytes + piece, from + piece, true);
     }
+    arrive_when_copied(barrier);
   }
 }
 
@@ -281,23 +283,24 @@ struct UnpackedBlock {
   }
 };
 
-AKUNU_DEVICE void add_scaled(float (&sums)[64], const float (&products)[64],
+template <uint kSums>
+AKUNU_DEVICE void add_scaled(float (&sums)[kSums], const float (&products)[kSums],
                              const float (&scale)[2]) {
 #pragma unroll
-  for (uint i = 0; i < 64; ++i) sums[i] = fma(products[i], scale[i / 2 % 2], sums[i]);
+  for (uint i = 0; i < kSums; ++i) sums[i] = fma(products[i], scale[i / 2 % 2], sums[i]);
 }
 
-// The accumulators of a warpgroup: 64 weight rows times 128 or 256 input rows.
-template <class F, uint kProducts>
-AKUNU_DEVICE void multiply_windows(const TileStages<F, kProducts>& stages, uint weight_offset,
-                                   uint k, uint warp, uint lane, float (&sums)[kProducts][64]) {
-  using Stages = TileStages<F, kProducts>;
+// The accumulators of a warpgroup: 64 weight rows times the tile's input rows.
+template <class F, uint kRows>
+AKUNU_DEVICE void multiply_windows(const TileStages<F, kRows>& stages, uint weight_offset, uint k,
+                                   uint warp, uint lane, float (&sums)[kRows / 2]) {
+  using Stages = TileStages<F, kRows>;
   const uint t = lane % 4, own_row = 16 * warp + lane / 4;
   const uint n_windows = k / F::kNumbers;
   const uint nothing = k % 2;  // 0, but not known at compile time: see add_product
-  float products[64];
+  float products[kRows / 2];
 #pragma unroll
-  for (uint i = 0; i < 64; ++i) products[i] = 0.0f;
+  for (uint i = 0; i < kRows / 2; ++i) products[i] = 0.0f;
   Turn<Stages::kInputStages> input;
   Turn<Stages::kWeightStages> turn;
   for (uint window = 0; window < n_windows; ++window, turn.next()) {
@@ -328,18 +331,14 @@ AKUNU_DEVICE void multiply_windows(const TileStages<F, kProducts>& stages, uint 
         if (!F::kOneScale || block == 0)
 #pragma unroll
           for (uint part = 0; part < 2; ++part) own.scale[part] = next.scale[part];
-#pragma unroll
-        for (uint product = 0; product < kProducts; ++product) {
-          const ulong from = further(inputs, product * kProductBytes + half_slab * 64);
-          begin_products();
-          add_product(products, own.registers[0], from, nothing);
-          add_product(products, own.registers[1], further(from, 32), 1);
-          end_products();
-          if (product + 1 == kProducts && block + 1 < F::kNumbers / 32)
-            next.unpack(rows, block + 1, t);
-          wait_for_products(products);
-          add_scaled(sums[product], products, own.scale);
-        }
+        const ulong from = further(inputs, half_slab * 64);
+        begin_products();
+        add_product(products, own.registers[0], from, nothing);
+        add_product(products, own.registers[1], further(from, 32), 1);
+        end_products();
+        if (block + 1 < F::kNumbers / 32) next.unpack(rows, block + 1, t);
+        wait_for_products(products);
+        add_scaled(sums, products, own.scale);
       }
       if (lane == 0) arrive(stages.wants_inputs(input.stage));
     }
@@ -350,16 +349,11 @@ AKUNU_DEVICE void multiply_windows(const TileStages<F, kProducts>& stages, uint 
       F::minima(rows[1], t, registers[1], scale[1]);
       registers[2] = registers[0];
       registers[3] = registers[1];
-      const ulong from = short_inputs_at(stages.sums(turn.stage));
-#pragma unroll
-      for (uint product = 0; product < kProducts; ++product) {
-        begin_products();
-        add_product(products, registers, further(from, product * kProductRows * kSumsRowBytes),
-                    nothing);
-        end_products();
-        wait_for_products(products);
-        add_scaled(sums[product], products, scale);
-      }
+      begin_products();
+      add_product(products, registers, short_inputs_at(stages.sums(turn.stage)), nothing);
+      end_products();
+      wait_for_products(products);
+      add_scaled(sums, products, scale);
     }
     simdgroup_barrier(mem_flags::mem_none);  // all lanes have read
     if (lane == 0) arrive(stages.wants_weights(turn.stage));
@@ -367,10 +361,10 @@ AKUNU_DEVICE void multiply_windows(const TileStages<F, kProducts>& stages, uint 
 }
 
 // The same for unquantised weights: a window is a slab, and wgmma accumulates over all of k.
-template <class F, uint kProducts>
-AKUNU_DEVICE void multiply_numbers(const TileStages<F, kProducts>& stages, uint k, uint warp,
-                                   uint lane, float (&sums)[kProducts][64]) {
-  using Stages = TileStages<F, kProducts>;
+template <class F, uint kRows>
+AKUNU_DEVICE void multiply_numbers(const TileStages<F, kRows>& stages, uint k, uint warp, uint lane,
+                                   float (&sums)[kRows / 2]) {
+  using Stages = TileStages<F, kRows>;
   const uint own_row = 16 * warp + lane / 4;
   Turn<Stages::kInputStages> input;
   Turn<Stages::kWeightStages> turn;
@@ -389,30 +383,27 @@ AKUNU_DEVICE void multiply_numbers(const TileStages<F, kProducts>& stages, uint 
     for (uint part = 0; part < F::kParts; ++part, input.next()) {
       wait_for_phase(stages.has_inputs(input.stage), input.parity);
       const ulong inputs = inputs_at(stages.inputs(input.stage));
+      begin_products();
 #pragma unroll
-      for (uint product = 0; product < kProducts; ++product) {
-        begin_products();
-#pragma unroll
-        for (uint i = 0; i < 4; ++i) {
-          const ulong from = further(inputs, product * kProductBytes + i * 32);
-          if constexpr (F::kParts == 1)
-            add_product(sums[product], own[i / 2].registers[i % 2], from, 1);
-          else
-            add_product_bfloat16(sums[product], own[i / 2].registers[i % 2], from, 1);
-        }
-        end_products();
-        wait_for_products(sums[product]);
+      for (uint i = 0; i < 4; ++i) {
+        const ulong from = further(inputs, i * 32);
+        if constexpr (F::kParts == 1)
+          add_product(sums, own[i / 2].registers[i % 2], from, 1);
+        else
+          add_product_bfloat16(sums, own[i / 2].registers[i % 2], from, 1);
       }
+      end_products();
+      wait_for_products(sums);
       if (lane == 0) arrive(stages.wants_inputs(input.stage));
     }
   }
 }
 
-// Stores a lane's results of 128 input rows, sixteen at a time: all loads of what they are added to are issued before
+// Stores a lane's results, sixteen at a time: all loads of what they are added to are issued before
 // the first store, so that they overlap.
-template <bool kIsWhole>
-AKUNU_DEVICE void store_product(const TileOutput& to, const float* factors, uint j, uint row,
-                                const float (&sums)[64]) {
+template <bool kIsWhole, uint kSums>
+AKUNU_DEVICE void store_results(const TileOutput& to, const float* factors, uint j, uint row,
+                                const float (&sums)[kSums]) {
   float bias[2] = {0.0f, 0.0f};
 #pragma unroll
   for (uint part = 0; part < 2; ++part)
@@ -420,7 +411,7 @@ AKUNU_DEVICE void store_product(const TileOutput& to, const float* factors, uint
       bias[part] = load_number(to.bias + j + 8 * part);
   float* const first = to.out + ulong(to.first_row + row) * to.n + j;
 #pragma unroll
-  for (uint sixteen = 0; sixteen < 64; sixteen += 16) {
+  for (uint sixteen = 0; sixteen < kSums; sixteen += 16) {
     float values[16];
     const auto for_each = [&](const auto& visit) {
 #pragma unroll
@@ -441,46 +432,41 @@ AKUNU_DEVICE void store_product(const TileOutput& to, const float* factors, uint
   }
 }
 
-template <uint kProducts>
+template <uint kSums>
 AKUNU_DEVICE void store_tile(const TileOutput& to, const float* factors, uint warp, uint lane,
-                             const float (&sums)[kProducts][64]) {
-  const uint j = to.column + 16 * warp + lane / 4;
-#pragma unroll
-  for (uint product = 0; product < kProducts; ++product) {
-    const uint first = to.row + product * kProductRows;
-    if (first + kProductRows <= to.n_rows && to.column + kWeightRows <= to.n)
-      store_product<true>(to, factors, j, first + lane % 4 * 2, sums[product]);
-    else
-      store_product<false>(to, factors, j, first + lane % 4 * 2, sums[product]);
-  }
+                             const float (&sums)[kSums]) {
+  const uint j = to.column + 16 * warp + lane / 4, row = to.row + lane % 4 * 2;
+  if (to.row + 2 * kSums <= to.n_rows && to.column + kWeightRows <= to.n)
+    store_results<true>(to, factors, j, row, sums);
+  else
+    store_results<false>(to, factors, j, row, sums);
 }
 
-// Computes the tile of `to`: 128 weight rows by 128 * kProducts input rows, with 384 threads and kSharedBytes of shared
+// Computes the tile of `to`: 128 weight rows by kRows input rows, with 384 threads and kSharedBytes of shared
 // memory.
-template <class F, uint kProducts>
+template <class F, uint kRows>
 AKUNU_DEVICE void multiply_prompt_tile(RoundedInput<F::kParts> input, const uchar* weight,
                                        const TileOutput& to, uchar* memory, uint thread_index) {
   if constexpr (!kHasWarpgroups) return;
-  const TileStages<F, kProducts> stages(memory);
+  const TileStages<F, kRows> stages(memory);
   const uint warp = thread_index / 32, lane = thread_index % 32;
   stages.begin(to, thread_index);
   if (warp >= 4 * kConsumers) {
-    leave_registers<24>();
+    leave_registers<88>();
     stores_before_copies();
     if (warp == 4 * kConsumers && lane == 0) copy_tile_inputs(stages, input);
-    if (warp == 4 * kConsumers + 1) copy_tile_weights(stages, input, weight, lane);
+    if (warp > 4 * kConsumers)
+      copy_tile_weights(stages, input, weight, thread_index - 32 * (4 * kConsumers + 1));
   } else {
-    take_registers<240>();
-    float sums[kProducts][64];
+    take_registers<208>();
+    float sums[kRows / 2];
 #pragma unroll
-    for (uint product = 0; product < kProducts; ++product)
-#pragma unroll
-      for (uint i = 0; i < 64; ++i) sums[product][i] = 0.0f;
+    for (uint i = 0; i < kRows / 2; ++i) sums[i] = 0.0f;
     if constexpr (F::kScaled)
       multiply_windows(stages, uint(reinterpret_cast<ulong>(weight)) % 16, input.k, warp, lane,
                        sums);
     else
       multiply_numbers(stages, input.k, warp, lane, sums);
-    store_tile<kProducts>(*stages.output(), input.factors(), warp, lane, sums);
+    store_tile(*stages.output(), input.factors(), warp, lane, sums);
   }
 }
