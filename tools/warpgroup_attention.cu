@@ -65,7 +65,6 @@ __global__ void __launch_bounds__(128 + 128 * kGroups, 1)
     attend(const __grid_constant__ Problem problem) {
   extern __shared__ __align__(16) uchar memory[];
   constexpr uint kRows = kGroups * kQueryRows;
-  launch_next();
   inputs_ready();
   const uint first_row = (gridDim.y - 1 - blockIdx.y) * kRows, head = blockIdx.x;
   const ulong place = (ulong(first_row) * problem.n_heads + head) * kDims;

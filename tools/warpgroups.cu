@@ -26,7 +26,6 @@ namespace gpu {
 template <uint kParts>
 __global__ void __launch_bounds__(256) round_rows(const float* input, RoundedInput<kParts> to) {
   __shared__ float memory[8];
-  launch_next();
   inputs_ready();
   round_row(input + ulong(blockIdx.x) * to.k, to, blockIdx.x, memory, threadIdx.x, 256);
 }
@@ -36,7 +35,6 @@ __global__ void __launch_bounds__(384, 1)
     multiply(RoundedInput<F::kParts> input, const uchar* weight, float* out, uint n,
              bool accumulate) {
   extern __shared__ __align__(16) uchar memory[];
-  launch_next();
   inputs_ready();
   multiply_prompt_tile<F, kRows>(input, weight,
                                  TileOutput{out, out, 0, input.n_rows, n, false, accumulate,
@@ -72,7 +70,7 @@ __global__ void __launch_bounds__(384, 1) loop(float* out, uint n_windows, uint 
       const ulong inputs = inputs_at(first + (window * 4 + block / 2) % 5 * 32768);
 #pragma unroll
       for (uint product = 0; product < 2; ++product) {
-        const ulong from = further(inputs, product * kProductBytes + block % 2 * 64);
+        const ulong from = further(inputs, product * 128 * kSlabRowBytes + block % 2 * 64);
         begin_products();
         add_product(kScales ? products : sums[product], own.registers[0], from,
                     kScales ? nothing : 1);
