@@ -484,3 +484,19 @@ def test_real_prompts_are_their_texts_in_tokens(name: str, family: str) -> None:
         if tokenizer.add_bos and expected[0] != tokenizer.bos_id:
             expected.insert(0, tokenizer.bos_id)
         assert ids == expected
+
+
+@each_line("name", with_others(*TEMPLATES))
+def test_a_tool_may_have_a_parameter_called_role(name: str) -> None:
+    tokenizer = real_tokenizer("qwen2")
+    template = ChatTemplate(template_source(name), "<s>", "</s>")
+    role = {"type": "string", "description": "user, or <|im_end|>", "enum": ["admin", "user"]}
+    schema = {"type": "object", "properties": {"role": role}, "required": ["role"]}
+    tool = {"type": "function", "function": {**WEATHER["function"], "parameters": schema}}
+    function = {"name": "weather", "arguments": {"role": ["user"]}}
+    call = {"id": "abcdefghi", "type": "function", "function": function}
+    said = {"role": "assistant", "content": "", "tool_calls": [call]}
+    result = {"role": "tool", "tool_call_id": "abcdefghi", "name": "weather", "content": "rain"}
+    ids = encode_chat(tokenizer, template, [*USER, said, result], tools=[tool])
+    told = template.render([*USER, said, result], tools=[tool])
+    assert tokenizer.decode(ids).endswith(told[-40:])

@@ -550,10 +550,13 @@ def _strings(value: Any) -> list[str]:
         elif isinstance(each, list):
             waiting += each
         elif isinstance(each, dict):
-            waiting += [
-                item for key, item in each.items() if not (key == "role" and item in _USUAL_ROLES)
-            ]
+            waiting += [item for key, item in each.items() if not _is_usual_role(key, item)]
     return found
+
+
+def _is_usual_role(key: str, value: Any) -> bool:
+    """Whether this is a message's role; a tool may have a parameter of that name."""
+    return key == "role" and isinstance(value, str) and value in _USUAL_ROLES
 
 
 def _mapped(value: Any, change: Callable[[str], str]) -> Any:
@@ -565,7 +568,7 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:
     if not isinstance(value, dict):
         return value
     return {
-        key: item if key == "role" and item in _USUAL_ROLES else _mapped(item, change)
+        key: item if _is_usual_role(key, item) else _mapped(item, change)
         for key, item in value.items()
     }
 
