@@ -106,7 +106,7 @@ def test_every_block_runs_is_read_or_says_why_not(page: str) -> None:
         elif block.language in ("python", "sh", "console", "swift"):
             assert block.reason is None or len(block.reason.split()) >= 3, block
         else:
-            assert block.language in ("text", "cpp"), f"{block}: what language is this?"
+            assert block.language in ("text", "cpp", "diff"), f"{block}: what language is this?"
             assert not COMMANDS.search(block.code), f"{block}: has a command"
 
 

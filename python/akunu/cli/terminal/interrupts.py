@@ -83,7 +83,9 @@ def guarded(run: Callable[[], int], *, is_process: bool) -> int:
 def _is_importing(frame: FrameType | None) -> bool:
     """Whether an import or `eval` within `guarded` is among the callers of this frame."""
     while frame is not None and frame.f_code is not guarded.__code__:
-        if frame.f_code.co_filename.startswith(("<frozen importlib", "<string>")):
+        code = frame.f_code
+        is_evaluated = code.co_filename == "<string>" and code.co_name == "<module>"
+        if is_evaluated or code.co_filename.startswith("<frozen importlib"):
             return True
         frame = frame.f_back
     return False
