@@ -60,6 +60,19 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.communicate()
 
 
+@pytest.mark.parametrize("command", ["serve", "ray"])
+def test_a_refused_setting_is_said_without_notation_of_python(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option, allowed in (
+        ("--context", "an integer from 1 to 2147483647"),
+        ("--threads", 'an integer from 1 to 256 or "auto"'),
+    ):
+        assert main([command, "ember", option, "0"]) == 1
+        line = capsys.readouterr().err.splitlines()[-1]
+        assert line == f"akunu: error: {option[2:]} is 0; it must be {allowed}"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_answers_until_it_is_ended(start: Start, number: signal.Signals) -> None:
     process, address = start("small=ember", "--context", "64")

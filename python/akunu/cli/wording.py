@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from akunu.errors import ArgumentError
 from akunu.options.text_options import declared_options
 
@@ -54,6 +57,15 @@ def refusal(error: ArgumentError, name: str = "") -> str:
     declared = declared_options().get(option)
     or_minus_one = ", or -1" if declared and declared.minus_one is not ... else ""
     return f"{name} is {shown}; it must be {allowed}{or_minus_one}"
+
+
+@contextmanager
+def without_notation() -> Iterator[None]:
+    """Have an ArgumentError about an option's value say it as `refusal` does."""
+    try:
+        yield
+    except ArgumentError as error:
+        raise ArgumentError(refusal(error)) from None
 
 
 def thinking_of(text: str) -> bool | str | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from akunu.cli.terminal import console
+from akunu.cli.wording import without_notation
 from akunu.errors import AkunuError
 from akunu.ray.settings import cluster_options
 from akunu.server.running import noted, servers_folder
@@ -18,7 +19,8 @@ def serve_replicas(models: Sequence[str], config: Path | None, given: Mapping[st
 
     Raises ArgumentError for settings that make no sense, AkunuError where replicas do not start.
     """
-    wanted = cluster_options(list(models), config, given)
+    with without_notation():
+        wanted = cluster_options(list(models), config, given)
     run = _installed()
     names = [name.partition(",")[0] for name in wanted.sources]
     with run.serving(wanted) as address, noted(address, names, servers_folder()):

@@ -11,6 +11,7 @@ from typing import Any
 from akunu.cli.loading import load_model, model_path
 from akunu.cli.speech_model import load_speech_model
 from akunu.cli.terminal import console
+from akunu.cli.wording import without_notation
 from akunu.errors import AkunuError
 from akunu.loading import refuse_unknown
 from akunu.options.text_options import LoadOptions
@@ -29,9 +30,9 @@ def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str,
     Raises ArgumentError for settings that make no sense, and what loading raises.
     """
     in_file, models_in_file = from_file(config)
-    settings = ServerSettings(
-        **{**in_file, **from_environment(), **{k: v for k, v in given.items() if v is not None}}
-    )
+    told = {name: value for name, value in given.items() if value is not None}
+    with without_notation():
+        settings = ServerSettings(**{**in_file, **from_environment(), **told})
     run = _installed()
     sources = named_sources([*models] or models_in_file or ["ember"])
     served = ServedModels.of(settings, sources)
