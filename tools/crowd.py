@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import akunu
-from akunu import _core
-from akunu.options import SamplingOptions
+from akunu import SamplingOptions, _core
 
 ROUNDS = 3
 

@@ -158,7 +158,7 @@ SCALE = """
 import ray
 from ray import serve
 from akunu.ray.application import built
-from akunu.ray.settings import asked
+from akunu.ray.settings import cluster_options as asked
 ray.init(address="auto", log_to_driver=False)
 wanted = asked([], None, {"replicas": 1, "processors": 1, "port": PORT, "drain_seconds": 60,
                           "max_waiting": 40})
