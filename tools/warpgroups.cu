@@ -173,7 +173,7 @@ struct BF16Blocks {
   }
 };
 
-// Input rows of a format's smallest and largest tiles.
+// The fewest and the most input rows of a tile, by format.
 template <class B>
 constexpr uint kSmallest = B::Weights::kScaled ? 32 : 128;
 template <class B>

@@ -85,6 +85,7 @@ REPLACED = {
     "stream_tiles": (
         '\n#include "cuda/kernels/warpgroup.h"\n'
         '#include "cuda/kernels/streamed_weights.h"\n'
+        '#include "cuda/kernels/rounded_rows.h"\n'
         '#include "cuda/kernels/streamed_rows.h"\n'
         '#include "cuda/kernels/streamed_tile.h"\n'
     ),

@@ -26,8 +26,8 @@ constexpr uint32_t kConstantBehind = 7, kBehindSplit = 1, kBehindHalves = 2;
 constexpr uint32_t kCapability = 90;
 constexpr std::string_view kArchitecture = "sm_90a";
 
-// Formats, of how many numbers a row is a multiple, of how many parts an input's number consists, and of how many input
-// rows their smallest and largest tiles are.
+// The formats that have these kernels; `multiple`: what k is a multiple of; `parts`: how many numbers of 16 bits stand for an input
+// number; the fewest and the most input rows of a tile.
 struct Served {
   Format format;
   uint32_t multiple, parts, fewest_rows, most_rows;
@@ -36,15 +36,16 @@ constexpr Served kServed[] = {{Format::q4_0, 256, 1, 32, 128}, {Format::q8_0, 25
                               {Format::q4_k, 256, 1, 32, 128}, {Format::q6_k, 256, 1, 32, 64},
                               {Format::f16, 64, 1, 128, 128},  {Format::bf16, 64, 2, 128, 128}};
 
-// Multiprocessors of the GPUs that have these kernels, and what tiles cost where one of 128 input rows costs 1: measured with
-// 8B in Q4_0. (One of 256 rows, without registers for the warps that copy, cost 2.2.)
+// Multiprocessors of the GPUs that these kernels run on (H100 and H200), and the time of a tile by its input rows, relative to one of
+// 128: measured on an H200 with the shapes of Llama-3.1-8B in Q4_0. (A tile of 256 rows, which left no registers for the warps that
+// copy, took 2.2.)
 constexpr uint32_t kMultiprocessors = 132;
 struct TileSize {
   uint32_t rows;
   double cost;
 };
 constexpr TileSize kTileSizes[] = {{32, 0.46}, {64, 0.6}, {128, 1}};
-// Of more rows tiles are as large as they can be.
+// With more rows than this a tile has as many as the format allows.
 constexpr uint32_t kManyRows = 512, kRowStep = 32;
 
 struct TileKernel {
@@ -76,7 +77,7 @@ uint32_t column_tiles(const KernelRequest& request, const Launch& launch) {
   return tiles;
 }
 
-// The tiles that take least time.
+// The input rows of the tiles that take the least time in all.
 uint32_t tile_rows(const TileKernel& function, uint32_t columns, uint32_t n_rows) {
   if (n_rows > kManyRows) return function.most_rows;
   uint32_t best = 0;

@@ -1,5 +1,5 @@
 // How tokens that were added to a vocabulary are found in a text, as the `tokenizers` library does. The
-// rules are those of the Python package (akunu/tokenizers/added_tokens.py), which says why.
+// rules are those of the Python package (akunu/tokenizers/added_tokens.py); the reasons for them are given there.
 #pragma once
 
 #include <cstdint>

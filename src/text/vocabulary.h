@@ -1,5 +1,5 @@
 // The vocabulary in a GGUF file's metadata, checked: every id is in range, every array as long as it
-// must be. The rules are those of the Python package (akunu/tokenizers/vocabulary.py), which says why.
+// must be. The rules are those of the Python package (akunu/tokenizers/vocabulary.py); the reasons for them are given there.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,9 @@
 
 namespace gpu {
 #include "cuda/kernels/streamed_weights.h"
-// Behind what it uses.
+// After what it uses.
+#include "cuda/kernels/rounded_rows.h"
+// After what it uses.
 #include "cuda/kernels/streamed_rows.h"
 #include "cuda/kernels/streamed_tile.h"
 

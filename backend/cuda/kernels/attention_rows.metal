@@ -140,10 +140,11 @@ inline void turn_head(device const float* data, device const float* norm, bool h
   }
 }
 
-// The keys and values of the row's span, from position `first` on.
+// Keys and values that are not in the cache yet: those of this step, of the row's sequence, from position `first` to the row.
 template <uint kDims>
 struct OwnRows {
-  uint first, position;  // of the row itself: shared memory has it
+  uint first;
+  uint position;  // the row's own, whose key and value are in shared memory
   threadgroup const ushort* own_key;
   threadgroup const ushort* own_value;
   device const float* key;  // of this kv head, at the row of position `first`

@@ -1,19 +1,22 @@
-// attention of a row that generates on tensor cores (mma.m16n8k16), over a cache of halves: a block of four warps for a kv head
-// and up to eight of its query heads.
+// Decode attention on tensor cores (mma.m16n8k16) over an F16 cache: a block of four warps computes one row, for one kv head and
+// up to eight of its query heads.
 //
-// 1. Floor: the keys and values that the row sees, read once. Which 64 positions are a unit, and which units a split, says
-//    metal/kernels/attention_split.h. A block takes one split of a row or several: of few rows each split has a block of its own, of
-//    many rows a row has one block.
-// 2. Keys and values are halves, as they lie. A query, and a weight of the softmax, is the sum of two halves (22 bits), after
-//    a power of two that brings a query's largest number to 2^14. Of up to four query heads both halves are the eight columns
-//    of one product; of more the second halves are a product of their own.
-// 3. Scores: a warp has 16 of the unit's positions. Values: a warp has every fourth 16 dimensions, for all positions.
-// 4. The keys of the next unit are copied while weights are computed and values multiplied, its values while scores are.
-// 5. What splits found is joined one after the other, in order of their units: by the block, where it has all of them,
-//    otherwise by the block that comes last. So how many blocks there are changes no bit.
-// 6. A position that the row does not see is zeros and weighs 0.
+// 1. Lower bound of the time: the keys and values that the row sees are read once. They are divided into units of 64 positions, and
+//    units into splits (metal/kernels/attention_split.h). A block computes one split of a row or several: with few rows each split has
+//    its own block, with many rows one block computes a whole row.
+// 2. Keys and values are F16 and are multiplied without conversion. A query is scaled by a power of two that brings its largest
+//    number to 2^14. Each query number, and each softmax weight, is then the sum of two F16 numbers (22 bits). With up to four query
+//    heads the two parts of all of them are the eight columns of one product; with more, the second parts are a second product.
+// 3. Scores: each warp computes 16 positions of the unit. Values: each warp computes every fourth group of 16 dimensions, over all
+//    positions.
+// 4. Copies overlap with computing: the next unit's keys are copied while softmax weights are computed and values multiplied, and its
+//    values while its scores are computed.
+// 5. The results of splits are merged one after the other, in the order of their units: by the block, if it computed all of them,
+//    otherwise by the last block to finish. So the number of blocks does not change a bit of the result.
+// 6. A position that the row does not see has zeros in shared memory, and weight 0.
 //
-// Rows of keys and values lie 16 bytes past a multiple of 32 apart, so that the eight rows of a matrix are in different banks.
+// In shared memory the stride of a key or value row is 16 bytes more than a multiple of 32, so that the eight rows that ldmatrix
+// loads for one matrix are in different banks.
 
 constexpr uint kRowThreads = 128, kRowWarps = 4;
 constexpr uint kUnitPositions = 64, kRowSplits = 32;
@@ -22,24 +25,24 @@ constexpr float kRowWeightScale = 16384.0f;         // of the softmax's weights
 constexpr uint kStateBytes = 256;
 constexpr float kSmallestHalf = 0x1p-24f;
 
-// What the softmax of a query head has come to in a split.
+// The running softmax of a query head in a split: maximum, sum of weights, and the factor for what was summed before.
 struct RowSoftmax {
   float largest, total, shrink;
 };
 
-// A block's shared memory; kernel_table.cpp knows its size.
+// A block's shared memory; row_attention_bytes in kernel_table.cpp computes its size.
 template <uint kHeads>
 struct RowMemory {
   uint stride;          // halves
   uint score_stride;    // floats
-  ushort* queries;      // [2][kHeads][stride]: first halves, second halves
+  ushort* queries;      // [2][kHeads][stride]: first parts, second parts
   ushort* weights;      // [2][kHeads][kWeightStride], likewise
-  float* scores;        // [kHeads][score_stride]; before that, queries as they are turned
+  float* scores;        // [kHeads][score_stride]; before that, queries while RoPE is applied
   RowSoftmax* running;  // [kHeads]
-  float* unscale;       // [kHeads]: what undoes a query's power of two
+  float* unscale;       // [kHeads]: the inverse of a query's power of two
   ushort* keys;         // [kUnitPositions][stride]
   ushort* values;       // [kUnitPositions][stride]
-  ushort* own_key;      // [head_dim]: of the row itself, for rope_attention
+  ushort* own_key;      // [head_dim]: the row's own, for rope_attention
   ushort* own_value;    // [head_dim]
 };
 template <uint kHeads>
@@ -67,19 +70,20 @@ struct AttendedRow {
   float* out;  // [n_queries][head_dim]
   float*
       workspace;  // [n_queries][kRowSplits][head_dim + 2]: sums of values, the maximum, the sum of weights
-  uint place;  // where blocks of the row and the heads meet
+  uint
+      place;  // index of the counter by which the blocks of this row and kv head find out which of them is last
   AKUNU_DEVICE uint first_unit() const { return begin / kUnitPositions; }
   AKUNU_DEVICE uint n_units() const {
     return end > begin ? (end - 1) / kUnitPositions - first_unit() + 1 : 0;
   }
 };
 
-// Which of a row's splits a block takes: `first` and every `step`th behind it, counted from the row's first unit.
+// The splits of a row that a block computes: `first`, `first + step`, ..., counted from the row's first unit.
 struct SplitsOfBlock {
   uint first, step;
 };
 
-// Copies of a unit's keys, or values, begin. Rows of the span itself, from position `first_own` on, are left out.
+// Starts to copy a unit's keys, or values. Positions from `first_own` on are not copied: they are not in the cache yet.
 AKUNU_DEVICE void copy_unit(ushort* to, uint stride, const ushort* from, uint head_dim, uint first,
                             uint begin, uint end, uint first_own, uint thread_index) {
   const uint n_pieces = head_dim / 8;
@@ -101,8 +105,8 @@ AKUNU_DEVICE void copy_unit(ushort* to, uint stride, const ushort* from, uint he
   end_copies();
 }
 
-// Both copies of the block's first unit begin. `cache`: keys(position) and values(position), of positions that follow one
-// another within a unit.
+// Starts to copy the keys and values of the block's first unit. `cache`: keys(position) and values(position) point to the first
+// number of a position; within a unit positions are contiguous.
 template <uint kHeads, class Cache>
 AKUNU_DEVICE void begin_row(const RowMemory<kHeads>& m, const AttendedRow& row, const Cache& cache,
                             uint first_own, SplitsOfBlock splits, uint thread_index) {
@@ -113,7 +117,7 @@ AKUNU_DEVICE void begin_row(const RowMemory<kHeads>& m, const AttendedRow& row, 
             first_own, thread_index);
 }
 
-// Two numbers as halves in one word, and what that leaves of them.
+// Packs two numbers as F16 into one word, and subtracts from them what was packed.
 AKUNU_DEVICE uint take_two_halves(float& first, float& second) {
   const uint both = pack_halves(first, second);
   first = first - low_half(both);
@@ -121,7 +125,7 @@ AKUNU_DEVICE uint take_two_halves(float& first, float& second) {
   return both;
 }
 
-// A query head of float32 numbers, by a warp. Heads that are not there (`from` null) are zeros.
+// A warp splits a float32 query head into two F16 parts. A head that does not exist (`from` null) becomes zeros.
 template <uint kHeads>
 AKUNU_DEVICE void split_query(const RowMemory<kHeads>& m, const float* from, uint head,
                               uint head_dim, uint lane) {
@@ -141,11 +145,11 @@ AKUNU_DEVICE void split_query(const RowMemory<kHeads>& m, const float* from, uin
   }
 }
 
-// Scores of a warp's 16 positions go to shared memory.
+// A warp computes the scores of its 16 positions and writes them to shared memory.
 template <uint kHeads>
 AKUNU_DEVICE void compute_scores(const RowMemory<kHeads>& m, uint head_dim, uint warp, uint lane) {
   const uint place = lane / 4, pair = lane % 4 * 2;
-  float sums[2][4] = {};  // of every second 16 dimensions
+  float sums[2][4] = {};  // [0]: of dimensions 0 to 15, 32 to 47, ...; [1]: of the others
 #pragma unroll 4
   for (uint first = 0; first < head_dim; first += 32)
 #pragma unroll
@@ -164,13 +168,14 @@ AKUNU_DEVICE void compute_scores(const RowMemory<kHeads>& m, uint head_dim, uint
 #pragma unroll
   for (uint e = 0; e < 4; ++e) {
     float score = sums[0][e] + sums[1][e];
-    if (kHeads == 4) score = score + simd_shuffle_xor(score, 2);  // both halves of the query
+    if (kHeads == 4)
+      score = score + simd_shuffle_xor(score, 2);  // the products of both parts of the query
     const uint head = pair + e % 2;
     if (head < kHeads) m.scores[head * m.score_stride + 16 * warp + place + e / 2 * 8] = score;
   }
 }
 
-// The weights of a unit's positions, a warp for each query head.
+// Computes the softmax weights of a unit's 64 positions. Each query head is computed by one warp.
 template <uint kHeads>
 AKUNU_DEVICE void compute_weights(const RowMemory<kHeads>& m, const AttendedRow& row, uint first,
                                   uint warp, uint lane) {
@@ -185,7 +190,7 @@ AKUNU_DEVICE void compute_weights(const RowMemory<kHeads>& m, const AttendedRow&
       const uint i = 2 * lane + j, position = first + i;
       is_seen[j] = position >= row.begin && position < row.end;
       score[j] = m.scores[head * m.score_stride + i] * undo * row.scale;
-      // The cap bends what the softmax gets, so it belongs here, before the maximum.
+      // The soft cap applies to the scores that the softmax gets, so it comes before the maximum.
       if (row.soft_cap > 0.0f) score[j] = row.soft_cap * tanh_of(score[j] / row.soft_cap);
       if (is_seen[j]) top = max(top, score[j]);
     }
@@ -194,7 +199,8 @@ AKUNU_DEVICE void compute_weights(const RowMemory<kHeads>& m, const AttendedRow&
     for (uint j = 0; j < 2; ++j) score[j] = is_seen[j] ? exp_of(score[j] - top) : 0.0f;
     const float weights = simd_sum(score[0] + score[1]);
     const float shrink = top == before.largest ? 1.0f : exp_of(before.largest - top);
-    // The first half is rounded down, and the second one is not 0: then both products with an infinite value are infinite.
+    // The first part is rounded down and the second part is never 0, so that both products with an infinite value are infinite,
+    // with the same sign.
     const float x = score[0] * kRowWeightScale, y = score[1] * kRowWeightScale;
     const uint halves = pack_halves_down(x, y);
     const float rest_x = x - low_half(halves), rest_y = y - high_half(halves);
@@ -203,12 +209,12 @@ AKUNU_DEVICE void compute_weights(const RowMemory<kHeads>& m, const AttendedRow&
     to[kHeads * kWeightStride / 2] =
         pack_halves(rest_x == 0.0f && x > 0.0f ? kSmallestHalf : rest_x,
                     rest_y == 0.0f && y > 0.0f ? kSmallestHalf : rest_y);
-    simdgroup_barrier(mem_flags::mem_none);  // all lanes have read it
+    simdgroup_barrier(mem_flags::mem_none);  // all lanes have read m.running[head]
     if (lane == 0) m.running[head] = RowSoftmax{top, fma(before.total, shrink, weights), shrink};
   }
 }
 
-// sums += weights * values, of the warp's tiles of 16 dimensions: rows of a sum are dimensions, columns query heads.
+// sums += weights * values, for the warp's tiles of 16 dimensions. Rows of a sum are dimensions, columns are query heads.
 template <uint kHeads, uint kTiles>
 AKUNU_DEVICE void add_unit_values(const RowMemory<kHeads>& m, uint head_dim,
                                   float (&sums)[kTiles][4], uint warp, uint lane) {
@@ -244,7 +250,7 @@ AKUNU_DEVICE void add_unit_values(const RowMemory<kHeads>& m, uint head_dim,
   }
 }
 
-// How what was found so far and what another split has found come together: factors of both.
+// Merges the softmax of another split into that of the splits before: factors for the sums of both.
 struct Joined {
   float largest, total, keep, add;
   AKUNU_DEVICE void join(bool is_first, float other, float found) {
@@ -256,8 +262,8 @@ struct Joined {
   }
 };
 
-// What all splits of the row have found, as one: the arithmetic of Joined, a lane for each split, with all loads that do not depend
-// on one another under way at once. `factors` is shared memory: [n_queries][2 * kRowSplits].
+// Merges the results of all splits of the row from the workspace, with the arithmetic of Joined: lane i has split i, so that loads
+// that do not depend on one another overlap. `factors` is shared memory: [n_queries][2 * kRowSplits].
 AKUNU_DEVICE void join_splits(const AttendedRow& row, uint n_splits, float* factors, uint stride,
                               float* totals, uint thread_index) {
   constexpr uint kTogether = 8;
@@ -305,9 +311,9 @@ AKUNU_DEVICE void join_splits(const AttendedRow& row, uint n_splits, float* fact
   }
 }
 
-// Behind begin_row, and a barrier behind split_query of all heads. `own`: `first`, the position from which on keys and values are
-// not in the cache, and place(position, key, value, lane), by which a warp puts them into shared memory. A head has at most kDims
-// dimensions.
+// Computes a row. Called after begin_row, and after a barrier that follows split_query of all heads. `own.first`: the first position
+// whose keys and values are not in the cache; own.place(position, key, value, lane): a warp writes those of a position to shared
+// memory. kDims: the most dimensions of a head.
 template <uint kDims, uint kHeads, class Cache, class Own>
 AKUNU_DEVICE void attend_row(const RowMemory<kHeads>& m, const AttendedRow& row, const Cache& cache,
                              const Own& own, SplitsOfBlock splits, uint thread_index) {
@@ -317,9 +323,9 @@ AKUNU_DEVICE void attend_row(const RowMemory<kHeads>& m, const AttendedRow& row,
   const uint n_units = row.n_units(), n_splits = min(n_units, kRowSplits);
   const bool has_all = splits.step == 1 || n_splits == 1;
   float sums[kTiles][4], all[kTiles][4] = {};
-  Joined joined[2];  // of the heads of its columns
+  Joined joined[2];  // of the two query heads whose columns the lane has
   joined[0] = joined[1] = Joined{0.0f, 0.0f, 0.0f, 0.0f};
-  // Weights of heads that are not there.
+  // Heads that do not exist have weight 0.
   for (uint i = thread_index; i < 2 * (kHeads - row.n_queries) * kWeightStride; i += kRowThreads) {
     const uint n = (kHeads - row.n_queries) * kWeightStride;
     m.weights[(i / n * kHeads + row.n_queries) * kWeightStride + i % n] = 0;
@@ -349,7 +355,8 @@ AKUNU_DEVICE void attend_row(const RowMemory<kHeads>& m, const AttendedRow& row,
     threadgroup_barrier(mem_flags::mem_none);
     compute_scores(m, head_dim, warp, lane);
     threadgroup_barrier(mem_flags::mem_none);
-    // The place of the keys is free; a group of copies for each unit, if only an empty one.
+    // All warps have read this unit's keys, so the next unit's may overwrite them. wait_for_copies counts groups of copies, so an
+    // empty group is committed where there is no next unit.
     if (has_next)
       copy_unit(m.keys, m.stride, cache.keys(next_first), head_dim, next_first, row.begin, row.end,
                 own.first, thread_index);
@@ -378,7 +385,8 @@ AKUNU_DEVICE void attend_row(const RowMemory<kHeads>& m, const AttendedRow& row,
 #pragma unroll
         for (uint e = 0; e < 4; ++e) {
           float sum = sums[j][e];
-          if (kHeads == 4) sum = sum + simd_shuffle_xor(sum, 2);  // both halves of the weights
+          if (kHeads == 4)
+            sum = sum + simd_shuffle_xor(sum, 2);  // the products of both parts of the weights
           all[j][e] = fma(sum, joined[e % 2].add, all[j][e] * joined[e % 2].keep);
           const uint head = pair + e % 2;
           const uint d = 16 * (warp + kRowWarps * j) + lane / 4 + e / 2 * 8;
@@ -387,7 +395,7 @@ AKUNU_DEVICE void attend_row(const RowMemory<kHeads>& m, const AttendedRow& row,
           row.workspace[(ulong(head) * kRowSplits + place) * (head_dim + 2) + d] = sum;
         }
     }
-    // Everyone is through with the values, and with the weights.
+    // All warps have read this unit's values and weights.
     threadgroup_barrier(mem_flags::mem_none);
     if (!has_next) break;
     copy_unit(m.values, m.stride, cache.values(next_first), head_dim, next_first, row.begin,
@@ -412,7 +420,7 @@ AKUNU_DEVICE void attend_row(const RowMemory<kHeads>& m, const AttendedRow& row,
     }
 }
 
-// A row that sees nothing.
+// A row that sees no position has zeros as its result.
 AKUNU_DEVICE void write_zeros(const AttendedRow& row, uint thread_index) {
   for (uint i = thread_index; i < row.n_queries * row.head_dim; i += kRowThreads) row.out[i] = 0.0f;
 }

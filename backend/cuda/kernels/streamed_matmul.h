@@ -8,7 +8,7 @@
 #include "cuda/kernels/group_member.h"
 #include "metal/kernels/functions.h"
 
-// generate.py replaces this by warpgroup.h, streamed_weights.h and streamed_rows.h, whose function calls inputs_ready itself,
+// generate.py replaces this by warpgroup.h, streamed_weights.h, rounded_rows.h and streamed_rows.h, whose function calls inputs_ready itself,
 // after the first copies of weights. Weights and the workspace have to be aligned to 16 bytes.
 inline void stream_tiles() { inputs_ready(); }
 // Likewise, of streamed_tile.h.

@@ -4,13 +4,13 @@
 // 1. A tile is 16 weight rows. One warp copies the tiles of its block, a chunk of k at a time, to a ring of stages in
 //    shared memory (cp.async.bulk, an mbarrier for each stage). It begins before the input is ready, while the launch
 //    before this one runs, so that the first stages are there when the input is.
-// 2. Input rows are rounded to halves, those of a class of windows (3.) scaled by a power of two that brings the largest of them
-//    to 2^14 (half_row of docs/kernels.md). A warp rounds a class, so that no warp waits for another. A weight's code is an unsigned byte: as the bits of a half it is that number times 2^-24, exactly, so
-//    that unpacking costs no arithmetic. Tensor cores multiply (mma.m16n8k16, sums in float32).
-// 3. A unit is 32 of k: its sum of products begins at zero, meets the weight's scale and is added in one fma. A window is eight units;
-//    what is to be taken off its codes, or its minima, times the sums of the inputs is one more product. Windows are of eight
-//    classes, every eighth of the same one; a class is added up in the order of k, and then the classes times their powers of two, in order. So
-//    the bits of an output depend on its weight row and its input row alone, and so it is in streamed_tile.h.
+// 2. Input rows are rounded to F16 (rounded_rows.h). A weight's code is an unsigned byte. Read as the bits of an F16 number it is
+//    exactly the code times 2^-24, so that unpacking needs no arithmetic. Tensor cores multiply (mma.m16n8k16, sums in float32).
+// 3. The k columns are divided into units of 32 and windows of eight units. The sum of products of a unit begins at zero; one fma
+//    multiplies it by the weight's scale and adds it. One more product for each window subtracts the codes' offsets, or the minima,
+//    times the sums of the inputs. Window w has class w % 8. A class is summed in the order of k; then the classes are multiplied
+//    by their powers of two and summed in order. So the bits of an output depend on its weight row and its input row alone. The
+//    tiles of streamed_tile.h sum in the same order.
 // 4. Of a tile each of the kStreamWarps warps has the windows of a class. A product has eight columns. Several rows: a
 //    column for each. One row: a column for each unit of a window; a lane has two of a weight row's eight sums then, and the total
 //    goes from lane to lane.
@@ -20,9 +20,7 @@
 // 6. Two blocks share a multiprocessor where their memory allows: when one ends, the first block of the next launch takes its
 //    place and copies weights, while the other one still multiplies.
 
-constexpr uint kStreamWarps = 8, kStreamThreads = 32 * kStreamWarps;
-constexpr uint kStreamTileRows = 16, kStreamWindow = 256, kStreamMostStages = 16;
-constexpr uint kWindowUnits = kStreamWindow / 32;
+constexpr uint kStreamTileRows = 16, kStreamMostStages = 16;
 // streamed_weights.h gives the codes of so many units at a time.
 constexpr uint kStepUnits = 4, kStepsOfWindow = 2;
 // Named barrier of the warps that multiply.
@@ -36,222 +34,6 @@ struct StreamPlan {
     return {packed & 255u, packed >> 8 & 255u, packed >> 16 & 255u, packed >> 24};
   }
 };
-
-// Rounded input rows, in shared memory or in the workspace. Of a unit 32 halves, of a window the sums of each 16 of them, each sum as
-// two halves and times kOfSums: both as 64 bytes, B of two products. Lane t of four has words t, 4 + t (first product), 8 + t and
-// 12 + t of those. In a unit these are numbers 4 t and 4 t + 2, then 4 t + 1 and 4 t + 3; the second product has the same
-// numbers of the other 16 inputs, divided by 16, because codes in the upper half of a byte are 16 times as large. In the
-// sums they are both sums of units 2 t and 2 t + 1, then their rounding errors. The 16-byte pieces are in the order of
-// wgmma's 64-byte swizzle.
-constexpr uint kInputBytes = 64;
-constexpr float kOfSums = 1.0f / 64;
-// The scale of a class is 2^e, 2^e to 2^(e + 1) its largest number, which is brought to 2^14; codes count as 2^-24.
-constexpr float kOfSum = kOfCodes / 16384.0f;
-template <uint kQuads>
-struct RoundedRows {
-  static constexpr uint kRows = kQuads == 0 ? 1 : 4 * kQuads;
-  static constexpr uint kAllBytes = kInputBytes * kRows;
-  uchar* halves;  // [unit][row]
-  uchar* sums;    // [window][row]
-  AKUNU_DEVICE static RoundedRows at(uchar* memory, uint n_units) {
-    return {memory, memory + n_units * kAllBytes};
-  }
-  static constexpr uint kBytesOfUnit = kAllBytes + kAllBytes / kWindowUnits;
-  // Which piece lies where piece 0 would, in the row'th of 64 bytes.
-  AKUNU_DEVICE static uint swizzle(uint unit, uint row) {
-    return (kQuads == 0 ? unit : row) / 2 % 4;
-  }
-  AKUNU_DEVICE static uint* word(uchar* of_row, uint index, uint swizzled) {
-    return reinterpret_cast<uint*>(of_row) + (index ^ 4 * swizzled);
-  }
-};
-// Behind a group of rounded rows in the workspace: what their sums are to be multiplied by, [class][row], and for each row and
-// warp a sum of squares.
-template <uint kQuads>
-struct RowNumbers {
-  static constexpr uint kRows = RoundedRows<kQuads>::kRows;
-  float *scales, *squares;
-  AKUNU_DEVICE static RowNumbers of(RoundedRows<kQuads> rows, uint k) {
-    float* const scales = reinterpret_cast<float*>(rows.sums + k / kStreamWindow * rows.kAllBytes);
-    return {scales, scales + kStreamWarps * kRows};
-  }
-};
-template <uint kQuads>
-AKUNU_DEVICE ulong rounded_group_bytes(uint k) {
-  using Rows = RoundedRows<kQuads>;
-  return ulong(k / 32) * Rows::kBytesOfUnit + Rows::kRows * 2 * kStreamWarps * sizeof(float);
-}
-
-// --- Rounding ----------------------------------------------------------------------------------------
-
-// A block's threads round a row, times the norm's weights where there is a norm. Four lanes share a unit, as they do in a
-// product, and a warp has the windows of a class. `ready` is called before the first number of the row is read; weights of the
-// norm are under way then. Returns what the sum of the warp's class is to be multiplied by, kOfSum times less; `squares` is this
-// thread's sum of them.
-template <bool kNormalise, class Rounded, class Ready>
-AKUNU_DEVICE float round_row_to_halves(const float* input, const float* norm, uint k, Rounded to,
-                                       uint row, uint thread_index, const Ready& ready,
-                                       float& squares) {
-  // Units of a thread that stay in registers between the two times that they are looked at: rows with a norm are shorter, and
-  // its weights take registers, too.
-  constexpr uint kKept = kNormalise ? 4 : 7, kAtOnce = 2, kTogether = kStreamThreads / 4;
-  const uint n_units = k / 32, t = thread_index % 4, first = thread_index / 4;
-  const auto load_unit = [&](const float* from, uint unit, float4(&numbers)[2]) {
-    const float4* const at =
-        reinterpret_cast<const float4*>(from + 32 * min(unit, n_units - 1)) + t;
-    numbers[0] = at[0];
-    numbers[1] = at[4];
-  };
-  const auto times_norm = [&](float4(&x)[2], const float4(&w)[2]) {
-    if (kNormalise)
-#pragma unroll
-      for (uint i = 0; i < 2; ++i)
-        x[i] = float4(x[i].x * w[i].x, x[i].y * w[i].y, x[i].z * w[i].z, x[i].w * w[i].w);
-  };
-  uint most = 0;
-  squares = 0.0f;
-  const auto add_square = [&](float x) { squares = fma(x, x, squares); };
-  const auto see = [&](float x) { most = max(most, as_type<uint>(x) & 0x7fffffffu); };
-  const auto look_at_unit = [&](uint unit, float4(&x)[2], const float4(&w)[2]) {
-    if (unit >= n_units) return;
-#pragma unroll
-    for (uint i = 0; i < 2; ++i)
-      if (kNormalise) {
-        add_square(x[i].x);
-        add_square(x[i].y);
-        add_square(x[i].z);
-        add_square(x[i].w);
-      }
-    times_norm(x, w);
-#pragma unroll
-    for (uint i = 0; i < 2; ++i) {
-      see(x[i].x);
-      see(x[i].y);
-      see(x[i].z);
-      see(x[i].w);
-    }
-  };
-  float4 kept[kKept][2], weights[kAtOnce][2];
-  if (kNormalise)
-#pragma unroll
-    for (uint i = 0; i < kAtOnce; ++i) load_unit(norm, first + kTogether * i, weights[i]);
-  ready();
-#pragma unroll
-  for (uint i = 0; i < kKept; ++i)
-    if (kTogether * (i / 2 * 2) < n_units) load_unit(input, first + kTogether * i, kept[i]);
-#pragma unroll
-  for (uint i = 0; i < kKept; ++i)
-    if (kTogether * i < n_units) {
-      look_at_unit(first + kTogether * i, kept[i], weights[i % kAtOnce]);
-      if (i + kAtOnce < kKept && kNormalise)
-        load_unit(norm, first + kTogether * (i + kAtOnce), weights[i % kAtOnce]);
-    }
-  for (uint unit = first + kTogether * kKept; unit < n_units; unit += kTogether) {
-    float4 x[2], w[2];
-    load_unit(input, unit, x);
-    if (kNormalise) load_unit(norm, unit, w);
-    look_at_unit(unit, x, w);
-  }
-  // The exponent of the largest; what is not finite has the largest exponent of all.
-  const uint exponent = max(simd_max(most) >> 23, 15u);
-  const bool is_finite = exponent < 255;
-  const float inverse = as_type<float>(is_finite ? (268 - exponent) << 23 : 0u);
-  struct RoundedUnit {
-    uint halves[4];
-    float sums[2];
-  };
-  const auto round_unit = [&](const float4(&x)[2]) {
-    RoundedUnit own;
-#pragma unroll
-    for (uint i = 0; i < 2; ++i) {
-      const float by = i == 0 ? inverse : inverse * 0.0625f;
-      own.halves[2 * i] = pack_halves(x[i].x * by, x[i].z * by);
-      own.halves[2 * i + 1] = pack_halves(x[i].y * by, x[i].w * by);
-      own.sums[i] = (low_half(own.halves[2 * i]) + high_half(own.halves[2 * i])) +
-                    (low_half(own.halves[2 * i + 1]) + high_half(own.halves[2 * i + 1]));
-      own.sums[i] += simd_shuffle_xor(own.sums[i], 1);
-      own.sums[i] += simd_shuffle_xor(own.sums[i], 2);
-    }
-    return own;
-  };
-  const auto store_unit = [&](uint unit, const RoundedUnit& rounded) {
-    if (unit >= n_units) return;
-    uchar* const own = to.halves + unit * Rounded::kAllBytes + kInputBytes * row;
-#pragma unroll
-    for (uint i = 0; i < 4; ++i)
-      *Rounded::word(own, 4 * i + t, Rounded::swizzle(unit, row)) = rounded.halves[i];
-    if (t != 0) return;
-    const uint window = unit / kWindowUnits, place = unit % 2 * 8 + unit % kWindowUnits / 2;
-    uchar* const own_sums = to.sums + window * Rounded::kAllBytes + kInputBytes * row;
-    const float first = rounded.sums[0] * kOfSums, second = rounded.sums[1] * (16 * kOfSums);
-    const uint upper = pack_halves(first, second);
-    *Rounded::word(own_sums, place, Rounded::swizzle(window, row)) = upper;
-    *Rounded::word(own_sums, place + 4, Rounded::swizzle(window, row)) =
-        pack_halves(first - low_half(upper), second - high_half(upper));
-  };
-  // (Two at a time: their shuffles need not wait for one another.)
-#pragma unroll
-  for (uint i = 0; i < kKept; i += 2)
-    if (kTogether * i < n_units) {
-      const uint other = i + 1 < kKept ? i + 1 : i;
-      const RoundedUnit rounded[2] = {round_unit(kept[i]), round_unit(kept[other])};
-      store_unit(first + kTogether * i, rounded[0]);
-      if (other != i) store_unit(first + kTogether * other, rounded[1]);
-    }
-  for (uint turn = kKept; kTogether * turn < n_units; ++turn) {
-    float4 x[2], w[2];
-    load_unit(input, first + kTogether * turn, x);
-    if (kNormalise) load_unit(norm, first + kTogether * turn, w);
-    times_norm(x, w);
-    store_unit(first + kTogether * turn, round_unit(x));
-  }
-  return as_type<float>(is_finite ? exponent << 23 : 0x7fc00000u);
-}
-
-// The sum over the warps of a block.
-AKUNU_DEVICE float sum_of_squares(const float* of_warps) {
-  float sum = 0.0f;
-#pragma unroll
-  for (uint warp = 0; warp < kStreamWarps; ++warp) sum += of_warps[warp];
-  return sum;
-}
-
-template <class Rounded, class Ready>
-AKUNU_DEVICE float round_row_to_halves(const float* input, const float* norm, bool normalise,
-                                       uint k, Rounded to, uint row, uint thread_index,
-                                       const Ready& ready, float& squares) {
-  if (normalise)
-    return round_row_to_halves<true>(input, norm, k, to, row, thread_index, ready, squares);
-  return round_row_to_halves<false>(input, norm, k, to, row, thread_index, ready, squares);
-}
-
-// A block's work in the launch before that of several rows: rounds one row, or leaves zeros for one that is not there.
-template <uint kQuads>
-AKUNU_DEVICE void round_row_of_several(const float* input, const float* norm, bool normalise,
-                                       uint k, uchar* group, uint row, bool is_there,
-                                       uint thread_index) {
-  using Rows = RoundedRows<kQuads>;
-  const Rows to = Rows::at(group, k / 32);
-  const uint warp = thread_index / 32, lane = thread_index % 32;
-  float squares = 0.0f, scale = 0.0f;
-  if (is_there) {
-    scale = round_row_to_halves(
-        input, norm, normalise, k, to, row, thread_index, [] { inputs_ready(); }, squares);
-    squares = simd_sum(squares);
-  } else {
-    inputs_ready();  // the workspace may still be read
-    // (The sums follow the halves.)
-    for (uint i = warp; i < k / 32 + k / kStreamWindow; i += kStreamWarps)
-      if (lane < kInputBytes / 4)
-        reinterpret_cast<uint*>(to.halves + i * Rows::kAllBytes + kInputBytes * row)[lane] = 0;
-  }
-  const auto numbers = RowNumbers<kQuads>::of(to, k);
-  if (lane != 0) return;
-  numbers.scales[warp * Rows::kRows + row] = scale;
-  numbers.squares[row * kStreamWarps + warp] = squares;
-}
-
-// --- Multiplying ---------------------------------------------------------------------------------------
 
 // Bytes from one weight row of a stage to the next: an odd number of 16-byte pieces, so that the rows that lanes read at the
 // same time lie in different banks. Rows that do not begin at multiples of 16 are copied from the one before.

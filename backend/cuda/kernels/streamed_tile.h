@@ -3,7 +3,7 @@
 // mma.m16n8k16.
 //
 // 1. What limits the speed. Reads from L2: each tile of weight rows reads all inputs, as halves. And instructions: weights are
-//    unpacked, and each output needs an fma for 32 elements of k. So a tile has 256 weight rows (128 in the larger formats)
+//    unpacked, and each output needs one fma for every 32 columns of k. So a tile has 256 weight rows (128 in the larger formats)
 //    and 32 or 64 input rows; a warp has 16 of its weight rows.
 // 2. An output is the sum of eight classes (streamed_rows.h). The block goes through k once for each, over every eighth window. A
 //    lane has the sums of one class; those of the classes before wait in shared memory.
