@@ -141,11 +141,15 @@ def c_load(before: str, now: str) -> str:
     )
 
 
+def _opposite_of(name: str, declared: Declared) -> str:
+    return f"The opposite of {name}: {declared.help[0].lower()}{declared.help[1:]}"
+
+
 def _c_field(kind: type, name: str, declared: Declared) -> str:
     default = default_of(kind, name)
     said = declared.help
     if declared.opposite:
-        said = f"The opposite of: {said}"
+        said = _opposite_of(name, declared)
     elif declared.metavar == "NAME,NAME":
         said += " Names between commas; null: all, in the usual order."
     elif default and "default" not in said:
@@ -154,7 +158,7 @@ def _c_field(kind: type, name: str, declared: Declared) -> str:
     return f"{comment}\n  {_c_type(declared)}{_c_name(name, declared)};\n"
 
 
-# ---- src/capi/options.inc ----
+# ---- src/capi/sampling_options.inc and load_options.inc ----
 
 
 def c_sampling_reader() -> str:
@@ -231,7 +235,7 @@ def swift_sampling(_before: str, _now: str) -> str:
     for name, declared in packed(SamplingOptions).items():
         field, default = _camel(_c_name(name, declared)), default_of(SamplingOptions, name)
         c_name = _c_name(name, declared)
-        said = "The opposite of: " * bool(declared.opposite) + declared.help
+        said = _opposite_of(name, declared) if declared.opposite else declared.help
         if isinstance(declared.check, Numbers):
             kind, value = "Float", f"{default:g}"
             given = f'try nonzero({field}, "{field}")' if default else field

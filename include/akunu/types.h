@@ -132,7 +132,8 @@ typedef struct akunu_sampling {
   float xtc_threshold;
   /* Penalties look at so many of the latest tokens; default: 64. */
   uint32_t penalty_window;
-  /* The opposite of: Whether penalties and DRY look at the prompt too, or at the reply alone. */
+  /* The opposite of penalize_prompt: whether penalties and DRY look at the prompt too, or at the
+   * reply alone. */
   bool no_prompt_penalties;
   /* DRY: above 0 (the default), going on as it was said before is less likely. */
   float dry_multiplier;

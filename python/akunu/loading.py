@@ -18,7 +18,8 @@ from akunu.hub.packaged_models import PACKAGED_MODELS
 from akunu.hub.transfer import size_text
 from akunu.hub.watch import SILENT, Watch
 from akunu.model import Model
-from akunu.options.text_options import AUTO, LoadOptions, lists_load_options
+from akunu.options.option_checks import AUTO
+from akunu.options.text_options import LoadOptions, lists_load_options
 from akunu.speech.loading import load_whisper_with
 from akunu.speech.model import SpeechModel
 from akunu.speech.model_kind import is_speech_model

@@ -19,7 +19,8 @@ import numpy as np
 
 from akunu import _core
 from akunu.errors import AkunuError
-from akunu.options.text_options import AUTO, LoadOptions, SamplingOptions
+from akunu.options.option_checks import AUTO
+from akunu.options.text_options import LoadOptions, SamplingOptions
 
 PROMPT_TOKENS: Final = 256
 """Tokens that are read in the turn for which the threads are chosen."""

@@ -20,7 +20,7 @@ from c_library import (
 from test_c_models import EMBER, generate, tokens_of
 
 import akunu
-from akunu.options.text_options import declared_options
+from akunu.options.sampling_options import declared_options
 from lines import each_line
 
 PROMPT = "user\nTell me: one two three, one two three, one two\nassistant\n"

@@ -15,7 +15,9 @@ from cli_support import CHECKOUT
 import akunu
 from akunu import ArgumentError, LoadOptions, SamplingOptions
 from akunu.grammar.structure import STRUCTURE_DEFAULTS, StructureArguments
-from akunu.options.text_options import MAX_THREADS, SamplingArguments, declared_options
+from akunu.options.arguments import SamplingArguments
+from akunu.options.engine_limits import MAX_THREADS
+from akunu.options.sampling_options import declared_options
 from lines import each_line
 
 NAN = math.nan

@@ -14,7 +14,8 @@ from akunu.errors import UnsupportedModelError
 from akunu.hub.packaged_models import PACKAGED_MODELS
 from akunu.loading import find_model, load
 from akunu.model import Model
-from akunu.options.text_options import AUTO, LoadOptions
+from akunu.options.option_checks import AUTO
+from akunu.options.text_options import LoadOptions
 from akunu.thread_choice import is_encoder, with_chosen_threads
 
 # What converters write where they know no name.

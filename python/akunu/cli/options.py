@@ -14,8 +14,9 @@ import typer
 from akunu.cli.terminal import console
 from akunu.cli.wording import refusal, thinking_of
 from akunu.errors import ArgumentError
-from akunu.options.declarations import declared_of
-from akunu.options.text_options import Declared, LoadOptions, SamplingOptions, declared_options
+from akunu.options.declarations import Declared, declared_of
+from akunu.options.sampling_options import declared_options
+from akunu.options.text_options import LoadOptions, SamplingOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

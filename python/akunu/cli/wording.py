@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from akunu.errors import ArgumentError
-from akunu.options.text_options import declared_options
+from akunu.options.sampling_options import declared_options
 
 
 def counted(count: int, thing: str) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 MAX_OPTION_WORDS: Final = 4096
-MOST_BIASES: Final = MAX_OPTION_WORDS // 2  # of a text, two words each
+WORDS_PER_BIAS: Final = 2  # a token and a number
+MOST_BIASES: Final = MAX_OPTION_WORDS // WORDS_PER_BIAS  # of a text
 MAX_LOGPROBS: Final = 20
 MOST_DRAFTED: Final = 15  # tokens of a text at a time
 MAX_GPUS: Final = 8

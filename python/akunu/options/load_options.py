@@ -17,7 +17,8 @@ from akunu.options.engine_limits import MAX_GPUS
 from akunu.options.option_checks import Integers, flag_check, one_of, path_of, thread_count
 
 KV_TYPES = ("f16", "f32", "q8_0", "q4_0")
-# Half of the numbers are keys, which are Q8_0 beside values in Q4_0.
+# Bytes of 32 numbers of a key and 32 of a value. With q4_0 keys are in Q8_0 (34 bytes), values in
+# Q4_0 (18).
 _BYTES_OF_64 = {"f16": 128, "f32": 256, "q8_0": 68, "q4_0": 34 + 18}
 
 # Which commands have an option.

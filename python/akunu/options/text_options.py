@@ -29,33 +29,20 @@ from akunu.grammar.structure import (
     StructureArguments,
     structure_argument,
 )
-from akunu.options.arguments import LoadArguments, SamplingArguments
-from akunu.options.declarations import Declared
-from akunu.options.engine_limits import MAX_LOGPROBS, MAX_OPTION_WORDS, MAX_THREADS
-from akunu.options.load_options import KV_TYPES, LoadOptions
-from akunu.options.option_checks import AUTO, thread_count
-from akunu.options.sampling_options import SamplingOptions, declared_options
+from akunu.options.arguments import SamplingArguments
+from akunu.options.load_options import LoadOptions
+from akunu.options.sampling_options import SamplingOptions
 
 __all__ = [
-    "AUTO",
-    "KV_TYPES",
-    "MAX_LOGPROBS",
-    "MAX_OPTION_WORDS",
-    "MAX_THREADS",
     "ChatArguments",
-    "Declared",
-    "LoadArguments",
     "LoadOptions",
-    "SamplingArguments",
     "SamplingOptions",
     "TextArguments",
     "TextOptions",
     "ToolsArgument",
-    "declared_options",
     "lists_load_options",
     "lists_sampling_options",
     "sampling_options",
-    "thread_count",
 ]
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from akunu.options.text_options import AUTO, LoadOptions
+from akunu.options.option_checks import AUTO
+from akunu.options.text_options import LoadOptions
 from akunu.speech.model import SpeechModel, load_whisper
 
 

@@ -21,7 +21,7 @@ import jinja2
 
 from akunu.common import clock_and_ids
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
-from akunu.templates import engine as engine
+from akunu.templates import engine
 from akunu.templates.message_format import TemplateHabits
 from akunu.templates.messages import Message, checked, is_plain, plain
 from akunu.thinking.markers import ThinkingMarkers, markers_of

@@ -24,7 +24,7 @@ from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
-from akunu.templates import limits as limits
+from akunu.templates import limits
 from akunu.templates.idle_loops import end_idle_loop
 
 

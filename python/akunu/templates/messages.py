@@ -107,14 +107,8 @@ def _message(message: object, where: str) -> dict[str, Any]:
         raise ArgumentError(
             f"{where}['content'] has {len(content)} parts; at most {MOST_PARTS} are read"
         )
-    copied: dict[str, Any] = {}
-    for key, value in message.items():
-        if value is None and key != "content":
-            continue
-        if type(key) is str and key.isascii() and type(value) is str and value.isascii():
-            copied[key] = value
-        else:
-            copied.update(plain({key: value}, where))
+    given = {key: value for key, value in message.items() if value is not None or key == "content"}
+    copied: dict[str, Any] = plain(given, where)
     if not isinstance(content, str) and content is not None:
         copied["content"] = _parts(copied["content"], f"{where}['content']")
     if calls:

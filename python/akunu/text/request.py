@@ -1,6 +1,6 @@
 """What a caller asks of a model: a text that goes on from a prompt, or a reply to messages.
 
-The first step of the pipeline: Request, Rendered (render.py), Prompt (prompt.py), Submitted
+The first step of the pipeline: Request, Rendered (render.py), Prompt (encode.py), Submitted
 (submit.py), pieces (deltas.py, made by reply_decoder.py), Completion (completion.py).
 """
 

@@ -16,7 +16,7 @@ from akunu.common.checks import integer
 from akunu.errors import ArgumentError
 from akunu.options.adapter_options import adapter_weights
 from akunu.options.dry_breakers import breaker_words
-from akunu.options.engine_limits import MAX_OPTION_WORDS, SIDE_BY_SIDE
+from akunu.options.engine_limits import MAX_OPTION_WORDS, MOST_BIASES, SIDE_BY_SIDE, WORDS_PER_BIAS
 from akunu.options.text_options import SamplingOptions, TextOptions
 from akunu.text.context_overflow import GOES_ON, SHIFT, GoingOn, fitted, newest_tokens
 from akunu.text.logprobs import LogprobReader
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from akunu.text.render import Rendered
 
 _NO_LIMIT = 2**32 - 1  # more tokens than any context holds
-_WORDS_PER_BIAS = 2  # a token and a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,17 +224,16 @@ def _check_room(
 ) -> None:
     """Raise ArgumentError for biases that do not fit; breakers of DRY take a part of the room."""
     left = MAX_OPTION_WORDS - len(breakers)
-    most = left // _WORDS_PER_BIAS
+    most = left // WORDS_PER_BIAS
     if left < 0 or len(biases) <= most:
         return  # breakers that are too many by themselves are the engine's to refuse
     given = len(options.logit_bias or ())
     banned = f", and ignore_eos bans {len(biases) - given} more" if len(biases) > given else ""
     shared = f"; at most {most} are possible"
     if breakers:
-        alone = MAX_OPTION_WORDS // _WORDS_PER_BIAS
         shared += (
-            f" beside these dry_sequence_breakers, which take room of {alone - most} "
-            f"({alone} are possible without them)"
+            f" beside these dry_sequence_breakers, which take room of {MOST_BIASES - most} "
+            f"({MOST_BIASES} are possible without them)"
         )
     raise ArgumentError(f"logit_bias has {given} tokens{banned}{shared}")
 

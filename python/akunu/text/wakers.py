@@ -57,9 +57,7 @@ class Place:
     def heard(self) -> bool:
         """Return whether there may be news since this was called last."""
         heard, self._has_heard = self._has_heard, False
-        return (
-            heard or os.getpid() != self._waker.made_in
-        )  # a fork: there, taking them raises an error
+        return heard or self._waker.is_forked  # there, taking them raises an error
 
     async def news(self) -> None:
         """Wait until the task may have news, or somebody interrupts."""
@@ -116,7 +114,7 @@ class _LoopWaker:
         self.places: dict[int, Place] = {}
         self.ids = count()
         self._by_loop = by_loop
-        self.made_in = os.getpid()
+        self._made_in = os.getpid()
         self._thread: _WaitingThread | None = None
         try:
             loop.add_reader(self.native.fileno(), self._tell)
@@ -126,7 +124,7 @@ class _LoopWaker:
     @property
     def is_forked(self) -> bool:
         """Whether this is another process, whose copy of the loop watches with what is ours."""
-        return os.getpid() != self.made_in
+        return os.getpid() != self._made_in
 
     def close_if_idle(self) -> None:
         """Watch no more where nothing is under way."""

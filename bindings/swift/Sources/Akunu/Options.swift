@@ -92,7 +92,7 @@ public struct Sampling: Sendable, Hashable {
   public var presencePenalty: Float = 0
   /// Penalties look at so many of the latest tokens; default: 64.
   public var penaltyWindow: Int = 64
-  /// The opposite of: Whether penalties and DRY look at the prompt too, or at the reply alone.
+  /// The opposite of penalize_prompt: whether penalties and DRY look at the prompt too, or at the reply alone.
   public var noPromptPenalties: Bool = false
   /// DRY: above 0 (the default), going on as it was said before is less likely.
   public var dryMultiplier: Float = 0

@@ -32,7 +32,8 @@ from akunu.cli.terminal import console
 from akunu.cli.terminal.progress import Progress
 from akunu.errors import AkunuError, UnsupportedModelError
 from akunu.model import Model
-from akunu.options.text_options import AUTO, MAX_THREADS
+from akunu.options.engine_limits import MAX_THREADS
+from akunu.options.option_checks import AUTO
 from akunu.storage.model_files import ModelFiles, open_model_files
 from akunu.thread_choice import choose_threads, counts_on
 

@@ -27,7 +27,8 @@ from akunu.hub.load_check import headers_only, named
 from akunu.hub.names import Address, RepoName
 from akunu.loading import find_model, load_either
 from akunu.model import Model
-from akunu.options.text_options import AUTO, LoadOptions
+from akunu.options.option_checks import AUTO
+from akunu.options.text_options import LoadOptions
 from akunu.speech.model import SpeechModel
 from akunu.storage.disk_cache import bytes_per_token, kept_of, tokens_in
 from akunu.storage.model_files import ModelFiles, open_model_files

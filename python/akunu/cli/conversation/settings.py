@@ -14,7 +14,8 @@ from akunu.cli.wording import refusal
 from akunu.errors import ArgumentError
 from akunu.model import Model
 from akunu.options.declarations import declared_of
-from akunu.options.text_options import LoadOptions, SamplingOptions, declared_options
+from akunu.options.sampling_options import declared_options
+from akunu.options.text_options import LoadOptions, SamplingOptions
 
 THINKING: Final = "thinking"
 THINKING_BUDGET: Final = "thinking_budget"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from akunu.options.declarations import Declared
-from akunu.options.text_options import declared_options
+from akunu.options.sampling_options import declared_options
 from akunu.server.fields.table import Field, Reader, checked, honoured, refused, to
 from akunu.server.http.errors import invalid
 from akunu.server.http.json_words import shown
