@@ -47,6 +47,10 @@ class Trace:
             found[code.co_filename[len(ROOT) + 1 :]] += n
         return found
 
+    def calls_of(self, name: str) -> int:
+        """Return the calls of functions of this name."""
+        return sum(n for code, n in self.calls.items() if code.co_name == name)
+
 
 @contextmanager
 def traced() -> Iterator[Trace]:

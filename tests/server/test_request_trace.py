@@ -20,4 +20,7 @@ def test_a_stream_costs_few_calls_a_token() -> None:
         trace_of_chat(stream=True, max_tokens=n, ignore_eos=True, temperature=1, seed=1)
         for n in (10, 110)
     )
-    assert (long.files.total() - short.files.total()) / 100 <= 15
+    # Tokens that have come by the time that the event loop looks are one piece: how many do depends
+    # on the machine.
+    pieces = long.calls_of("from_piece") - short.calls_of("from_piece")
+    assert long.files.total() - short.files.total() <= 5 * 100 + 25 * pieces

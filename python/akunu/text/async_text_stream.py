@@ -116,10 +116,8 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
                     place = self._place
                     if place is None or place.loop is not asyncio.get_running_loop():
                         place = self._placed(generation)
-                    if not place.heard():
-                        await place.news()
+                    if await place.news():
                         self._has_waited = True
-                        continue
                 tokens = generation.next(timeout_ms=0)
                 self._has_more = False
                 if tokens:  # when it is over, nobody wakes any more

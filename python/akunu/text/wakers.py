@@ -54,18 +54,18 @@ class Place:
         waker.places[self._id] = self
         task.wake(waker.native, self._id)
 
-    def heard(self) -> bool:
-        """Return whether there may be news since this was called last."""
-        heard, self._has_heard = self._has_heard, False
-        return heard or self._waker.is_forked  # there, taking them raises an error
-
-    async def news(self) -> None:
-        """Wait until the task may have news, or somebody interrupts."""
+    async def news(self) -> bool:
+        """Wait until there may be news since the last call; return whether that took a wait."""
+        if self._has_heard or self._waker.is_forked:  # there, taking the news raises an error
+            self._has_heard = False
+            return False
         self._news = self._waker.loop.create_future()
         try:
             await self._news
         finally:
             self._news = None
+        self._has_heard = False
+        return True
 
     def wake(self) -> None:
         """Let the one go on who waits here; in the loop's own thread."""
