@@ -9,49 +9,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from akunu.server.anthropic.fields import MESSAGES_FIELDS
+from akunu.server.app import all_routers
 from akunu.server.fields.meanings import meaning_of
 from akunu.server.fields.sampling import SAMPLING_FIELDS
 from akunu.server.fields.structure import STRUCTURE_FIELDS
 from akunu.server.fields.table import Field
-from akunu.server.llama_cpp.fields import COMPLETION_FIELDS as LLAMA_COMPLETION_FIELDS
-from akunu.server.llama_cpp.fields import INFILL_FIELDS
-from akunu.server.ollama.fields import OLLAMA_CHAT_FIELDS, OLLAMA_GENERATE_FIELDS, OLLAMA_OPTIONS
-from akunu.server.openai.audio_fields import TRANSCRIPTION_FIELDS, TRANSLATION_FIELDS
-from akunu.server.openai.chat_fields import CHAT_FIELDS
-from akunu.server.openai.completions_fields import COMPLETION_FIELDS
-from akunu.server.openai.embeddings import (
-    EMBEDDINGS_FIELDS,
-    OLLAMA_EMBED_FIELDS,
-    OLLAMA_EMBEDDINGS_FIELDS,
-)
-from akunu.server.openai.fim_fields import FIM_FIELDS
-from akunu.server.openai.responses_fields import RESPONSES_FIELDS
-from akunu.server.reranking import RERANK_FIELDS
-from akunu.server.routes.tokens import DETOKENIZE_FIELDS, TOKENIZE_FIELDS
+from akunu.server.ollama.fields import OLLAMA_OPTIONS
+from akunu.server.routes.described import fields_of_routes
 
 DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "request-fields.md"
 
-ROUTES: Final[Mapping[str, Mapping[str, Field]]] = {
-    "POST /v1/chat/completions": CHAT_FIELDS,
-    "POST /v1/completions": COMPLETION_FIELDS,
-    "POST /v1/fim/completions": FIM_FIELDS,
-    "POST /v1/responses": RESPONSES_FIELDS,
-    "POST /v1/messages": MESSAGES_FIELDS,
-    "POST /api/chat": OLLAMA_CHAT_FIELDS,
-    "POST /api/generate": OLLAMA_GENERATE_FIELDS,
-    "options of /api/chat and /api/generate": OLLAMA_OPTIONS,
-    "POST /v1/embeddings": EMBEDDINGS_FIELDS,
-    "POST /v1/rerank": RERANK_FIELDS,
-    "POST /v1/audio/transcriptions": TRANSCRIPTION_FIELDS,
-    "POST /v1/audio/translations": TRANSLATION_FIELDS,
-    "POST /v1/tokenize": TOKENIZE_FIELDS,
-    "POST /v1/detokenize": DETOKENIZE_FIELDS,
-    "POST /api/embed": OLLAMA_EMBED_FIELDS,
-    "POST /api/embeddings": OLLAMA_EMBEDDINGS_FIELDS,
-    "POST /completion": LLAMA_COMPLETION_FIELDS,
-    "POST /infill": INFILL_FIELDS,
-}
+ROUTES: Final = fields_of_routes(all_routers())
 SHARED: Final = {
     "How tokens are chosen": SAMPLING_FIELDS,
     "The form of the reply": STRUCTURE_FIELDS,
@@ -76,9 +44,18 @@ def document() -> str:
         same = "The same for all routes that say so below."
         parts.append(f"## {title}\n\n{same}\n\n{_table(fields)}")
     for route, fields in ROUTES.items():
-        title = f"`{route}`" if route.startswith("POST") else f"`options`{route[7:]}"
-        parts.append(f"## {title}\n\n{_shared(fields)}{_table(_own(fields))}")
+        routes = [each for each, table in ROUTES.items() if table is fields]
+        if route != routes[0]:
+            continue  # it is there
+        others = ", ".join(f"`{each}`" for each in routes[1:])
+        also = f"Also of {others}.\n\n" if others else ""
+        parts.append(f"## `{route}`\n\n{also}{_fields(fields)}")
+    parts.append(f"## `options` of /api/chat and /api/generate\n\n{_fields(OLLAMA_OPTIONS)}")
     return "\n".join(parts)
+
+
+def _fields(fields: Mapping[str, Field]) -> str:
+    return _shared(fields) + _table(_own(fields))
 
 
 def _own(fields: Mapping[str, Field]) -> list[Field]:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -39,7 +39,7 @@ from akunu.server.metrics import Metrics
 from akunu.server.models import ServedModels
 from akunu.server.ollama import routes as ollama_routes
 from akunu.server.openai import routes_audio, routes_chat, routes_completions, routes_responses
-from akunu.server.routes import embeddings, health, metrics, models, reranking, tokens
+from akunu.server.routes import routers
 from akunu.server.routes.described import with_answers
 from akunu.server.settings import ServerSettings
 from akunu.server.state import ServerState, entry_of
@@ -92,26 +92,10 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.akunu = state
-    for each in (
-        routes_chat.router,
-        routes_completions.router,
-        routes_responses.router,
-        anthropic_routes.router,
-        models.router,
-        tokens.router,
-        embeddings.router,
-        reranking.router,
-        routes_audio.router,
-    ):
-        app.include_router(each, prefix="/v1")
-        app.include_router(each, include_in_schema=False)  # clients whose base has no /v1
-    app.include_router(llama_cpp_routes.router)
-    app.include_router(ollama_routes.router)
-    app.include_router(embeddings.ollama_router)
-    app.include_router(reranking.cohere_router)
-    app.include_router(health.router)
-    app.include_router(page_routes.router)
-    app.include_router(metrics.router)
+    for prefix, router in all_routers():
+        app.include_router(router, prefix=prefix)
+        if prefix:  # clients whose base has no /v1
+            app.include_router(router, include_in_schema=False)
     keys = Keys.of(settings) if is_guarded else Keys()
     app.add_middleware(
         Access,
@@ -131,6 +115,25 @@ def create_app(
     app.add_exception_handler(RequestValidationError, _not_valid)
     app.add_exception_handler(Exception, _failed)
     return app
+
+
+def all_routers() -> list[tuple[str, APIRouter]]:
+    """Return the routers, each with its prefix."""
+    below_v1 = (
+        routes_chat.router,
+        routes_completions.router,
+        routes_responses.router,
+        routes_audio.router,
+        anthropic_routes.router,
+        *routers("router"),
+    )
+    others = (
+        llama_cpp_routes.router,
+        ollama_routes.router,
+        page_routes.router,
+        *routers("root_router"),
+    )
+    return [*(("/v1", each) for each in below_v1), *(("", each) for each in others)]
 
 
 def answer_of(request: Request, error: ApiError) -> Response:

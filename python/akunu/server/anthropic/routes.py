@@ -7,12 +7,11 @@ from starlette.responses import Response
 
 from akunu.server.answered import answered, counted
 from akunu.server.anthropic.fields import MESSAGES_FIELDS, messages_request
-from akunu.server.fields.meanings import request_schema
 from akunu.server.http.json_body import JsonResponse
 from akunu.server.routes.described import body_of
 
 router = APIRouter(tags=["messages"])
-_BODY = body_of(request_schema(MESSAGES_FIELDS, required=["messages"]))
+_BODY = body_of(MESSAGES_FIELDS, required=["messages"])
 
 
 @router.post(

@@ -7,7 +7,6 @@ from starlette.responses import Response
 
 from akunu import __version__
 from akunu.server.answered import answered
-from akunu.server.fields.meanings import request_schema
 from akunu.server.http.json_body import JsonResponse
 from akunu.server.llama_cpp.fields import (
     COMPLETION_FIELDS,
@@ -25,7 +24,7 @@ router = APIRouter(tags=["llama.cpp"])
     "/completion",
     summary="A text that goes on from a prompt, as llama.cpp has it",
     response_model=None,
-    openapi_extra=body_of(request_schema(COMPLETION_FIELDS, required=["prompt"])),
+    openapi_extra=body_of(COMPLETION_FIELDS, required=["prompt"]),
 )
 async def completion(request: Request) -> Response:
     """Answer whole, or as a stream of events."""
@@ -36,7 +35,7 @@ async def completion(request: Request) -> Response:
     "/infill",
     summary="The text between two others, as llama.cpp has it",
     response_model=None,
-    openapi_extra=body_of(request_schema(INFILL_FIELDS, required=["input_prefix", "input_suffix"])),
+    openapi_extra=body_of(INFILL_FIELDS, required=["input_prefix", "input_suffix"]),
 )
 async def infill(request: Request) -> Response:
     """Answer whole, or as a stream of events; refused where the model does not fill in."""

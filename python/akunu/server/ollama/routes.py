@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from akunu import __version__
 from akunu.server.answered import ToRequest, answer_to
-from akunu.server.fields.meanings import request_schema
 from akunu.server.fields.table import checked
 from akunu.server.http.json_body import JsonResponse, json_object, read_body
 from akunu.server.ollama.answer import OllamaAnswer
@@ -20,8 +19,8 @@ from akunu.server.ollama.fields import (
     generate_request,
     unloads,
 )
-from akunu.server.ollama.models import listed, named, running, shown
-from akunu.server.routes.described import body_of
+from akunu.server.ollama.models import described, listed, named, running
+from akunu.server.routes.described import body_of, json_body
 from akunu.server.state import state_of
 
 API_VERSION: Final = "0.13.5"
@@ -36,7 +35,7 @@ _SHOWN: Final = {"type": "object", "properties": {"model": _NAME, "name": _NAME}
     "/chat",
     summary="A model's reply to a conversation, as Ollama has it",
     response_model=None,
-    openapi_extra=body_of(request_schema(OLLAMA_CHAT_FIELDS)),
+    openapi_extra=body_of(OLLAMA_CHAT_FIELDS),
 )
 async def chat(request: Request) -> Response:
     """Answer as a stream of lines, or whole."""
@@ -47,7 +46,7 @@ async def chat(request: Request) -> Response:
     "/generate",
     summary="A text, as Ollama has it",
     response_model=None,
-    openapi_extra=body_of(request_schema(OLLAMA_GENERATE_FIELDS)),
+    openapi_extra=body_of(OLLAMA_GENERATE_FIELDS),
 )
 async def generate(request: Request) -> Response:
     """Answer as a stream of lines, or whole."""
@@ -91,7 +90,7 @@ async def ps(request: Request) -> Response:
     "/show",
     summary="One model; it is loaded",
     response_model=None,
-    openapi_extra=body_of(_SHOWN),
+    openapi_extra=json_body(_SHOWN),
 )
 async def show(request: Request) -> Response:
     """Describe one model."""
@@ -101,7 +100,7 @@ async def show(request: Request) -> Response:
         checked("model", name, str)
     models = state_of(request).models
     async with models.use(named(models, name)) as (served, model):
-        return JsonResponse(await shown(served, model))
+        return JsonResponse(await described(served, model))
 
 
 @router.get("/version", summary="The versions of the API and of akunu", response_model=None)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from starlette.responses import Response
 
 from akunu.errors import AkunuError, ArgumentError, AudioError
-from akunu.server.fields.meanings import request_schema
 from akunu.server.fields.table import Field
 from akunu.server.http.errors import ApiError
 from akunu.server.http.form_body import Upload, form_of
@@ -21,7 +20,7 @@ from akunu.server.openai.audio_fields import (
     LISTS,
     TRANSCRIPTION_FIELDS,
     TRANSLATION_FIELDS,
-    audio_asked,
+    audio_request,
 )
 from akunu.server.routes.described import form_of_fields
 from akunu.server.state import state_of
@@ -34,7 +33,7 @@ router = APIRouter(prefix="/audio", tags=["audio"])
     "/transcriptions",
     summary="What is said in audio",
     response_model=None,
-    openapi_extra=form_of_fields(request_schema(TRANSCRIPTION_FIELDS, required=["file"])),
+    openapi_extra=form_of_fields(TRANSCRIPTION_FIELDS, required=["file"]),
 )
 async def transcriptions(request: Request) -> Response:
     """Answer in the format that the request names, or as a stream of events."""
@@ -45,7 +44,7 @@ async def transcriptions(request: Request) -> Response:
     "/translations",
     summary="What is said in audio, in English",
     response_model=None,
-    openapi_extra=form_of_fields(request_schema(TRANSLATION_FIELDS, required=["file"])),
+    openapi_extra=form_of_fields(TRANSLATION_FIELDS, required=["file"]),
 )
 async def translations(request: Request) -> Response:
     """Answer in the format that the request names."""
@@ -55,7 +54,7 @@ async def translations(request: Request) -> Response:
 async def _answer(request: Request, table: Mapping[str, Field], task: str) -> Response:
     state = state_of(request)
     async with form_of(request, LISTS) as form:
-        asked = audio_asked(table, form, task)
+        asked = audio_request(table, form, task)
         await state.models.check_speech(asked.model)  # before the work
         samples = await _samples(asked.upload, state.settings.max_audio_seconds)
     return AudioAnswer(request, asked, samples)

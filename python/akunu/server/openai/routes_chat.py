@@ -6,13 +6,12 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from akunu.server.answered import answered, counted
-from akunu.server.fields.meanings import request_schema
 from akunu.server.http.json_body import JsonResponse
 from akunu.server.openai.chat_fields import CHAT_FIELDS, chat_request
 from akunu.server.routes.described import body_of
 
 router = APIRouter(tags=["chat"])
-_BODY = body_of(request_schema(CHAT_FIELDS, required=["messages"]))
+_BODY = body_of(CHAT_FIELDS, required=["messages"])
 
 
 @router.post(

@@ -6,7 +6,6 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from akunu.server.answered import answered
-from akunu.server.fields.meanings import request_schema
 from akunu.server.openai.completions_fields import COMPLETION_FIELDS, completion_request
 from akunu.server.openai.fim_fields import FIM_FIELDS, fim_request
 from akunu.server.routes.described import body_of
@@ -18,7 +17,7 @@ router = APIRouter(tags=["completions"])
     "/completions",
     summary="Texts that go on from prompts",
     response_model=None,
-    openapi_extra=body_of(request_schema(COMPLETION_FIELDS, required=["prompt"])),
+    openapi_extra=body_of(COMPLETION_FIELDS, required=["prompt"]),
 )
 async def completions(request: Request) -> Response:
     """Answer whole, or as a stream of events."""
@@ -29,7 +28,7 @@ async def completions(request: Request) -> Response:
     "/fim/completions",
     summary="Code between two others, as Mistral has it",
     response_model=None,
-    openapi_extra=body_of(request_schema(FIM_FIELDS, required=["prompt"])),
+    openapi_extra=body_of(FIM_FIELDS, required=["prompt"]),
 )
 async def fim_completions(request: Request) -> Response:
     """Answer in the form of a chat, whole or as a stream; refused where no model fills in."""

@@ -6,13 +6,12 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from akunu.server.answered import answered, counted
-from akunu.server.fields.meanings import request_schema
 from akunu.server.http.json_body import JsonResponse
 from akunu.server.openai.responses_fields import RESPONSES_FIELDS, response_request
 from akunu.server.routes.described import body_of
 
 router = APIRouter(tags=["responses"])
-_BODY = body_of(request_schema(RESPONSES_FIELDS, required=["input"]))
+_BODY = body_of(RESPONSES_FIELDS, required=["input"])
 
 
 @router.post(

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from fastapi import APIRouter
+from fastapi.routing import APIRoute
+
+from akunu.server.fields.meanings import request_schema
+from akunu.server.fields.table import Field
 from akunu.server.http.error_shapes import is_anthropic
 
 _TEXT: Final = {"type": "string"}
@@ -31,18 +36,42 @@ _ERRORS: Final[Mapping[str, Mapping[str, Any]]] = {
 _LISTS: Final = ("/completion",)  # an answer for each of several prompts
 
 
-def body_of(schema: Mapping[str, Any]) -> dict[str, Any]:
+class RequestBody(dict[str, Any]):
+    """What a route adds to the document, and the table of the fields that it reads."""
+
+    fields: Mapping[str, Field]
+
+
+def body_of(fields: Mapping[str, Field], required: Iterable[str] = ()) -> RequestBody:
+    """Return what a route adds to the document that reads these fields from a body of JSON."""
+    body = RequestBody(json_body(request_schema(fields, required)))
+    body.fields = fields
+    return body
+
+
+def form_of_fields(fields: Mapping[str, Field], required: Iterable[str] = ()) -> RequestBody:
+    """Return the same for a form with a file, whose answer may be text."""
+    content = {"multipart/form-data": {"schema": request_schema(fields, required)}}
+    answers = {"200": {"content": {"text/plain": {"schema": _TEXT}}}}
+    body = RequestBody(requestBody={"required": True, "content": content}, responses=answers)
+    body.fields = fields
+    return body
+
+
+def json_body(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a route adds to the document: a body of JSON."""
     content = {"application/json": {"schema": dict(schema)}}
     return {"requestBody": {"required": True, "content": content}}
 
 
-def form_of_fields(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a route adds to the document: a form with a file, and answers as text."""
-    content = {"multipart/form-data": {"schema": dict(schema)}}
+def fields_of_routes(routers: Iterable[tuple[str, APIRouter]]) -> dict[str, Mapping[str, Field]]:
+    """Return the tables of fields, by method and path, of routers with their prefixes."""
     return {
-        "requestBody": {"required": True, "content": content},
-        "responses": {"200": {"content": {"text/plain": {"schema": _TEXT}}}},
+        f"{method} {prefix}{route.path}": route.openapi_extra.fields
+        for prefix, router in routers
+        for route in router.routes
+        if isinstance(route, APIRoute) and isinstance(route.openapi_extra, RequestBody)
+        for method in route.methods
     }
 
 

@@ -12,7 +12,6 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from akunu.model import Model
-from akunu.server.fields.meanings import request_schema
 from akunu.server.fields.table import Read, ignored_header, read
 from akunu.server.http.errors import ApiError, invalid
 from akunu.server.http.json_body import JsonResponse, json_object, read_body
@@ -30,7 +29,7 @@ from akunu.server.routes.described import body_of
 from akunu.server.state import state_of
 
 router = APIRouter(tags=["embeddings"])
-ollama_router = APIRouter(prefix="/api", tags=["ollama"])
+root_router = APIRouter(prefix="/api", tags=["ollama"])
 _NANOSECONDS: Final = 1_000_000_000
 
 
@@ -38,7 +37,7 @@ _NANOSECONDS: Final = 1_000_000_000
     "/embeddings",
     summary="Vectors of texts",
     response_model=None,
-    openapi_extra=body_of(request_schema(EMBEDDINGS_FIELDS, required=["input"])),
+    openapi_extra=body_of(EMBEDDINGS_FIELDS, required=["input"]),
 )
 async def embeddings(request: Request) -> Response:
     """Return a vector for each text."""
@@ -60,11 +59,11 @@ async def embeddings(request: Request) -> Response:
     return await asyncio.get_running_loop().run_in_executor(None, answer)
 
 
-@ollama_router.post(
+@root_router.post(
     "/embed",
     summary="Vectors of texts, as Ollama has it",
     response_model=None,
-    openapi_extra=body_of(request_schema(OLLAMA_EMBED_FIELDS, required=["model"])),
+    openapi_extra=body_of(OLLAMA_EMBED_FIELDS, required=["model"]),
 )
 async def embed(request: Request) -> Response:
     """Return a vector for each text; long texts are cut unless the request says otherwise."""
@@ -93,11 +92,11 @@ async def embed(request: Request) -> Response:
     return JsonResponse(answer, headers=ignored_header(found.ignored))
 
 
-@ollama_router.post(
+@root_router.post(
     "/embeddings",
     summary="The vector of one text, by Ollama's older route",
     response_model=None,
-    openapi_extra=body_of(request_schema(OLLAMA_EMBEDDINGS_FIELDS, required=["model"])),
+    openapi_extra=body_of(OLLAMA_EMBEDDINGS_FIELDS, required=["model"]),
 )
 async def older_embeddings(request: Request) -> Response:
     """Return a vector that is not scaled to length 1; a text that is too long is refused."""

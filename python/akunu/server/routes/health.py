@@ -9,16 +9,16 @@ from akunu.server.http.errors import ApiError
 from akunu.server.http.json_body import JsonResponse
 from akunu.server.state import state_of
 
-router = APIRouter(tags=["health"])
+root_router = APIRouter(tags=["health"])
 
 
-@router.get("/health", summary="Whether the server lives", response_model=None)
+@root_router.get("/health", summary="Whether the server lives", response_model=None)
 async def health(request: Request) -> Response:
     """Say that it lives."""
     return JsonResponse({"status": "ok"})
 
 
-@router.get("/ready", summary="Whether the server takes requests", response_model=None)
+@root_router.get("/ready", summary="Whether the server takes requests", response_model=None)
 async def ready(request: Request) -> Response:
     """Say that it takes requests, or 503 while it starts or stops."""
     state = state_of(request)

@@ -9,10 +9,10 @@ from akunu.server.http.json_body import JsonResponse
 from akunu.server.metrics import CONTENT_TYPE
 from akunu.server.state import state_of
 
-router = APIRouter(tags=["metrics"])
+root_router = APIRouter(tags=["metrics"])
 
 
-@router.get(
+@root_router.get(
     "/metrics",
     summary="Counters, as Prometheus reads them",
     response_class=PlainTextResponse,
@@ -22,7 +22,7 @@ async def metrics(request: Request) -> Response:
     return Response(state_of(request).metrics.text(), media_type=CONTENT_TYPE)
 
 
-@router.get("/v1/metrics", summary="Counters, as JSON", response_model=None)
+@root_router.get("/v1/metrics", summary="Counters, as JSON", response_model=None)
 async def summary(request: Request) -> Response:
     """Return totals, and those of each model."""
     return JsonResponse(state_of(request).metrics.summary())

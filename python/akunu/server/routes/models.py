@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from akunu.server.anthropic.models import model_info, models_page
 from akunu.server.fields.common import model_name
-from akunu.server.fields.meanings import request_schema
 from akunu.server.fields.table import honoured, ignored_header, read, table_of
 from akunu.server.http.error_shapes import is_anthropic
 from akunu.server.http.errors import invalid
@@ -67,7 +66,7 @@ async def model(request: Request, name: str) -> Response:
     "/models/load",
     summary="Load a model",
     response_model=None,
-    openapi_extra=body_of(request_schema(_NAMED, required=["model"])),
+    openapi_extra=body_of(_NAMED, required=["model"]),
 )
 async def load(request: Request) -> Response:
     """Answer when the model is loaded; a request that names it does the same."""
@@ -80,7 +79,7 @@ async def load(request: Request) -> Response:
     "/models/unload",
     summary="Unload a model",
     response_model=None,
-    openapi_extra=body_of(request_schema(_NAMED, required=["model"])),
+    openapi_extra=body_of(_NAMED, required=["model"]),
 )
 async def unload(request: Request) -> Response:
     """Answer when the model is unloaded; 409 while requests use it."""

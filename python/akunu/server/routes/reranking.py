@@ -7,7 +7,6 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from akunu.server.fields.meanings import request_schema
 from akunu.server.fields.table import ignored_header, read
 from akunu.server.http.errors import invalid
 from akunu.server.http.json_body import JsonResponse, json_object
@@ -23,14 +22,14 @@ from akunu.server.routes.described import body_of
 from akunu.server.state import state_of
 
 router = APIRouter(tags=["reranking"])
-cohere_router = APIRouter(prefix="/v2", tags=["reranking"])
+root_router = APIRouter(prefix="/v2", tags=["reranking"])
 
 
 @router.post(
     "/rerank",
     summary="Documents by how well they answer a query",
     response_model=None,
-    openapi_extra=body_of(request_schema(RERANK_FIELDS, required=["query"])),
+    openapi_extra=body_of(RERANK_FIELDS, required=["query"]),
 )
 async def rerank(request: Request) -> Response:
     """Return the documents, best first; the answer to `texts` is a list, as TEI has it."""
@@ -41,11 +40,11 @@ async def rerank(request: Request) -> Response:
     return await _answer(request, body, "tei" if is_tei else "jina")
 
 
-@cohere_router.post(
+@root_router.post(
     "/rerank",
     summary="Documents by how well they answer a query, as Cohere has it",
     response_model=None,
-    openapi_extra=body_of(request_schema(RERANK_FIELDS, required=["query", "documents"])),
+    openapi_extra=body_of(RERANK_FIELDS, required=["query", "documents"]),
 )
 async def rerank_of_cohere(request: Request) -> Response:
     """Return the documents, best first."""

@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from akunu.model import Model
 from akunu.server.fields.common import model_name
-from akunu.server.fields.meanings import request_schema
 from akunu.server.fields.table import (
     Field,
     checked,
@@ -83,7 +82,7 @@ DETOKENIZE_FIELDS: Final[Mapping[str, Field]] = table_of(
     "/tokenize",
     summary="The tokens of a text",
     response_model=None,
-    openapi_extra=body_of(request_schema(TOKENIZE_FIELDS)),
+    openapi_extra=body_of(TOKENIZE_FIELDS),
 )
 async def tokenize(request: Request) -> Response:
     """Return ids; BOS and its like are added to a `prompt`, and elsewhere where that is asked."""
@@ -126,7 +125,7 @@ async def tokenize(request: Request) -> Response:
     "/detokenize",
     summary="The text of tokens",
     response_model=None,
-    openapi_extra=body_of(request_schema(DETOKENIZE_FIELDS, required=["tokens"])),
+    openapi_extra=body_of(DETOKENIZE_FIELDS, required=["tokens"]),
 )
 async def detokenize(request: Request) -> Response:
     """Return the text, by the names that llama.cpp and vLLM have for it."""
@@ -149,7 +148,7 @@ async def detokenize(request: Request) -> Response:
     "/apply-template",
     summary="The prompt of a conversation",
     response_model=None,
-    openapi_extra=body_of(request_schema(CHAT_FIELDS, required=["messages"])),
+    openapi_extra=body_of(CHAT_FIELDS, required=["messages"]),
 )
 async def apply_template(request: Request) -> Response:
     """Return what a model would be given, for the same request as /v1/chat/completions."""

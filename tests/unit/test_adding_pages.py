@@ -1,4 +1,4 @@
-"""The pages on adding options: their steps in a copy of the repository, and the tests there."""
+"""The pages on adding an endpoint and options: their steps, in a copy of the repository."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(copy: Path, *command: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("page", ["sampling-option", "load-option"])
+@pytest.mark.parametrize("page", ["endpoint", "sampling-option", "load-option"])
 def test_a_page_says_all_that_there_is_to_do(page: str, tmp_path: Path) -> None:
     copy = copied(tmp_path)
     git = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
@@ -46,17 +46,15 @@ def test_a_page_says_all_that_there_is_to_do(page: str, tmp_path: Path) -> None:
         patch = tmp_path / f"{number}.patch"
         patch.write_text(block)
         run(copy, "git", "apply", "--unidiff-zero", "--recount", str(patch))
-    by_hand = run(copy, "git", "diff", "--name-only").split()
-    (name, test) = re.findall(
-        r"^`(tests/\S+\.py)`:\n\n[^\n]*\n```python\n(.*?)^```$", text, re.M | re.S
-    )[0]
-    (copy / name).parent.mkdir(parents=True)
-    (copy / name).write_text(test)
-    assert len(by_hand) + 1 <= 3  # with the test
+    new = re.findall(r"^`(\S+\.py)`:\n\n<!--[^\n]*-->\n```python\n(.*?)^```$", text, re.M | re.S)
+    for name, content in new:
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        (copy / name).write_text(content)
+    assert len(run(copy, "git", "diff", "--name-only").split()) + len(new) <= 3
     run(copy, sys.executable, "-m", "tools.options")
     run(copy, sys.executable, "-m", "tools.request_fields")
     print(run(copy, "git", "diff", "--stat", "HEAD"))  # pytest -s shows it
-    run(copy, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", name)
+    run(copy, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", new[-1][0])
 
 
 NUMBER = """\
