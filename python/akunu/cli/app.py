@@ -26,7 +26,7 @@ from akunu.cli.measuring_commands import (
     perplexity,
     profile,
 )
-from akunu.cli.options import adapters_of, given_sampling, one_model, thinking_option
+from akunu.cli.options import adapters_of, one_model, sampling_of, thinking_option
 from akunu.cli.reply.output import ReplyOptions
 from akunu.cli.server_commands import ray, serve, show_servers, stop_servers
 from akunu.cli.shared_options import (
@@ -227,7 +227,7 @@ def chat(
 
     def run() -> int:
         chosen_load = load()
-        given = {**given_sampling(sampling), **adapters_of(chosen_load)}
+        given = {**sampling_of(sampling), **adapters_of(chosen_load)}
         return commands.chat.ChatCommand(
             arguments=[word for word in (first, *(rest or ())) if word is not None],
             model=model,
@@ -278,7 +278,7 @@ def complete(
 
     def run() -> int:
         chosen_load = load()
-        chosen = SamplingOptions(**given_sampling(sampling), **adapters_of(chosen_load))
+        chosen = SamplingOptions(**sampling_of(sampling), **adapters_of(chosen_load))
         return commands.complete.complete_text(
             one_model(first, model),
             prompt,

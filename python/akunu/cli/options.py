@@ -265,7 +265,7 @@ def load_options(*, adapters: Sequence[str] | None = None, **options: Any) -> Lo
         raise _refused(error) from None
 
 
-def given_sampling(options: Mapping[str, Any]) -> dict[str, Any]:
+def sampling_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sampling options that the command line gave; UsageError for bad ones."""
     given = {name: value for name, value in options.items() if value is not None}
     try:

@@ -66,7 +66,9 @@ def atomic_write(path: Path, size: int | None = None, *, force: bool) -> Iterato
 def _check_room(path: Path, size: int | None) -> None:
     free = shutil.disk_usage(path.parent).free
     if size is not None and size > free:
-        raise AkunuError(f"{path} would have {_shown(size)}, its disk has {_shown(free)} left")
+        raise AkunuError(
+            f"{path} would have {_in_mebibytes(size)}, its disk has {_in_mebibytes(free)} left"
+        )
 
 
 def _put_in_place(part: Path, path: Path, *, force: bool) -> None:
@@ -92,5 +94,5 @@ def _sync_folder(folder: Path) -> None:
             os.close(number)
 
 
-def _shown(size: int) -> str:
+def _in_mebibytes(size: int) -> str:
     return f"{size / _MEBIBYTE:.1f} MiB"

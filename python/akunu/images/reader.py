@@ -272,7 +272,7 @@ def take_images(
                 parts.append(part)
                 continue
             with naming(f"messages[{index}]['content'][{at}]"):
-                images.append(reader.open(_given(part)))
+                images.append(reader.open(_source_of(part)))
             parts.append(ImagePart())
         taken.append({**message, "content": parts})
     return taken, images
@@ -287,7 +287,7 @@ def with_own_images(message: Mapping[str, Any]) -> dict[str, Any]:
     for at, part in enumerate(message["content"]):
         if is_image(part):
             with naming(f"the message's content[{at}]"):
-                parts.append({"type": "image", "image": _own(_given(part))})
+                parts.append({"type": "image", "image": _own(_source_of(part))})
         else:
             parts.append(copy.deepcopy(part))
     copied = copy.deepcopy({key: value for key, value in message.items() if key != "content"})
@@ -332,7 +332,7 @@ def _count(messages: Sequence[Any]) -> int:
     )
 
 
-def _given(part: Mapping[str, Any]) -> object:
+def _source_of(part: Mapping[str, Any]) -> object:
     kind = part["type"]
     given = part.get("image_url" if kind == "input_image" else kind)
     if isinstance(given, Mapping):  # OpenAI's

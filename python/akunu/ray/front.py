@@ -27,7 +27,7 @@ from akunu.server.http.access import Access
 from akunu.server.http.access_log import AccessEntry, AccessLog
 from akunu.server.http.error_shapes import failed_event, shaped
 from akunu.server.http.errors import ApiError, api_error
-from akunu.server.http.json_body import JsonResponse, written
+from akunu.server.http.json_body import JsonResponse, json_bytes
 from akunu.server.http.keys import Keys
 from akunu.server.http.origins import cors_options
 from akunu.server.metrics import CONTENT_TYPE, Metrics
@@ -109,7 +109,7 @@ class _Front:
         if path == "/metrics":
             answers.append((_OWN, 200, self._metrics.text()))
         elif path == "/v1/metrics":
-            answers.append((_OWN, 200, written(self._metrics.summary())))
+            answers.append((_OWN, 200, json_bytes(self._metrics.summary())))
         status, content = answer_of_all(path, answers)
         kind = CONTENT_TYPE if (path, status) == ("/metrics", 200) else "application/json"
         return Response(content, status, {"content-type": kind})

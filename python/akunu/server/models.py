@@ -18,7 +18,7 @@ from akunu.errors import AkunuError, ArgumentError
 from akunu.model import Model
 from akunu.options.text_options import LoadOptions
 from akunu.server.http.errors import ApiError, invalid
-from akunu.server.http.json_words import shown
+from akunu.server.http.json_words import as_json
 from akunu.server.model_names import adapters_of, named_sources, own_file_of
 from akunu.server.room import WAIT_SECONDS, Room
 from akunu.server.served_model import Loaded, ServedModel
@@ -132,10 +132,11 @@ class ServedModels:
         if len({id(served) for served in alike.values()}) == 1:
             return next(iter(alike.values()))
         if alike:
-            raise invalid("model", f"model {shown(name)} may be {' or '.join(alike)}: say which")
+            raise invalid("model", f"model {as_json(name)} may be {' or '.join(alike)}: say which")
         raise ApiError(
             404,
-            f"the model {shown(name)} is not served here; there is {', '.join(self._all_names())}",
+            f"the model {as_json(name)} is not served here; "
+            f"there is {', '.join(self._all_names())}",
             param="model",
             code="model_not_found",
         )

@@ -45,7 +45,7 @@ def noted(address: str, models: Sequence[str], folder: Path | None) -> Iterator[
     server = RunningServer(
         pid=os.getpid(), address=address, models=tuple(models), began=time.time()
     )
-    held = _written(server, folder)
+    held = _write_note(server, folder)
     try:
         yield
     finally:
@@ -55,7 +55,7 @@ def noted(address: str, models: Sequence[str], folder: Path | None) -> Iterator[
             os.close(descriptor)
 
 
-def _written(server: RunningServer, folder: Path | None) -> tuple[Path, int] | None:
+def _write_note(server: RunningServer, folder: Path | None) -> tuple[Path, int] | None:
     if folder is None:
         return None
     try:

@@ -95,7 +95,7 @@ def timestamp(seconds: float, *, hours: bool, marker: str) -> str:
 
 
 def _txt(transcription: Transcribed, _: SubtitleLayout) -> str:
-    return "".join(f"{_shown(segment)}\n" for segment in transcription.segments)
+    return "".join(f"{_text_of(segment)}\n" for segment in transcription.segments)
 
 
 def _srt(transcription: Transcribed, layout: SubtitleLayout) -> str:
@@ -115,7 +115,7 @@ def _vtt(transcription: Transcribed, layout: SubtitleLayout) -> str:
     )
 
 
-def _shown(segment: Segment) -> str:
+def _text_of(segment: Segment) -> str:
     """Return a segment's text, with its channel in front where channels were apart."""
     text = segment.text.strip()
     return text if segment.channel is None else f"(channel {segment.channel}) {text}"
@@ -129,7 +129,7 @@ def _span(start: float, end: float, *, hours: bool, marker: str) -> str:
 def _tsv(transcription: Transcribed, _: SubtitleLayout) -> str:
     return "start\tend\ttext\n" + "".join(
         f"{round(1000 * each.start)}\t{round(1000 * each.end)}\t"
-        f"{_shown(each).translate(_TO_SPACES)}\n"
+        f"{_text_of(each).translate(_TO_SPACES)}\n"
         for each in transcription.segments
     )
 
@@ -139,7 +139,7 @@ def _csv(transcription: Transcribed, _: SubtitleLayout) -> str:
     file.write("start,end,text\n")
     writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     for each in transcription.segments:
-        writer.writerow([round(1000 * each.start), round(1000 * each.end), _shown(each)])
+        writer.writerow([round(1000 * each.start), round(1000 * each.end), _text_of(each)])
     return file.getvalue()
 
 
@@ -147,7 +147,7 @@ def _lrc(transcription: Transcribed, _: SubtitleLayout) -> str:
     lines = []
     for each in transcription.segments:
         minutes, hundredths = divmod(round(each.start * 100), 6000)
-        text = _shown(each).translate(_TO_SPACES)
+        text = _text_of(each).translate(_TO_SPACES)
         lines.append(f"[{minutes:02d}:{hundredths // 100:02d}.{hundredths % 100:02d}]{text}\n")
     return "".join(lines)
 
@@ -176,7 +176,7 @@ def _cues(
     """Yield start, end and text of each subtitle."""
     if transcription.words is None:
         for segment in transcription.segments:
-            yield segment.start, segment.end, escaped(_without_arrow(_shown(segment)))
+            yield segment.start, segment.end, escaped(_without_arrow(_text_of(segment)))
         return
     for lines in _subtitles(transcription.segments, layout):
         words = [word for line in lines for word in line]

@@ -38,7 +38,7 @@ def first_difference(target: Vocabulary, draft: Vocabulary) -> str | None:
     pairs = zip_longest(_spelled(target), _spelled(draft))
     for token, (of_target, of_draft) in enumerate(pairs):
         if of_target != of_draft:
-            return f"token {token} is {_shown(of_draft)} there and {_shown(of_target)} here"
+            return f"token {token} is {_described(of_draft)} there and {_described(of_target)} here"
     return None
 
 
@@ -48,5 +48,5 @@ def _spelled(vocabulary: Vocabulary) -> list[str | bytes]:
     return [vocabulary.raw.get(i, token) for i, token in enumerate(vocabulary.tokens[:n_used])]
 
 
-def _shown(token: str | bytes | None) -> str:
+def _described(token: str | bytes | None) -> str:
     return "nothing" if token is None else repr(token)

@@ -114,8 +114,8 @@ def load_session(model: KeyedModel, path: Path) -> LoadedSession:
     computed_by = saved.header["computed_by"]
     if computed_by != computed_on(native):
         notes = (
-            f"keys and values in {path} were computed by {_shown(computed_by)}, not by "
-            f"{_shown(computed_on(native))}; its {len(saved.tokens)} tokens are read again",
+            f"keys and values in {path} were computed by {_described(computed_by)}, not by "
+            f"{_described(computed_on(native))}; its {len(saved.tokens)} tokens are read again",
         )
     elif n_positions:
         try:
@@ -166,7 +166,7 @@ def _named(model: Mapping[str, Any]) -> str:
     return f"{model.get('name')!r} ({model.get('architecture')}, {str(model.get('digest'))[:12]})"
 
 
-def _shown(computed_by: Mapping[str, Any]) -> str:
+def _described(computed_by: Mapping[str, Any]) -> str:
     return (
         f"akunu {computed_by.get('akunu')} on {computed_by.get('device')} "
         f"({computed_by.get('level')}, rotation {str(computed_by.get('rotation'))[:6]})"

@@ -127,7 +127,7 @@ class ChatTemplate:
         Raises ArgumentError naming the message and key that are wrong, or with the template's own
         words when it refuses the conversation.
         """
-        given = _given(self, messages, tools, add_generation_prompt, variables)
+        given = _variables(self, messages, tools, add_generation_prompt, variables)
         now = datetime.fromtimestamp(clock_and_ids.now())
         return self._run(self._plain, given, self.bos_token, self.eos_token, now)
 
@@ -414,7 +414,7 @@ def chat_pieces(
         raise ArgumentError(f"template must be a ChatTemplate, got {type(template).__name__}")
     if not isinstance(tokenizer, Tokenizer):
         raise ArgumentError(f"tokenizer must be a Tokenizer, got {type(tokenizer).__name__}")
-    given = _given(template, messages, tools, add_generation_prompt, variables or {})
+    given = _variables(template, messages, tools, add_generation_prompt, variables or {})
     now = now or datetime.fromtimestamp(clock_and_ids.now())
     plain = template._run(template._plain, given, template.bos_token, template.eos_token, now)
     supplied = _strings(given)
@@ -489,7 +489,7 @@ def _one_line(message: str) -> str:
     return " ".join(message.split())[:500] or "it raised an error without a message"
 
 
-def _given(
+def _variables(
     template: ChatTemplate,
     messages: Sequence[Message],
     tools: Sequence[Mapping[str, Any]] | None,

@@ -39,7 +39,7 @@ class _Generation(Extension):
         return jinja2.nodes.Scope(body).set_lineno(line)
 
 
-class _Given(list[Any]):
+class _CallersList(list[Any]):
     """A list of the caller's, which stays as it is."""
 
 
@@ -175,7 +175,7 @@ def _made(context: Context, value: Any) -> Any:
 
 
 @jinja2.pass_context
-def _written(context: Context, value: Any) -> Any:
+def _converted(context: Context, value: Any) -> Any:
     if type(value) is not str or len(value) >= limits.BYTES_PER_STEP:  # less is no step
         limits.budget_of(context).written(value)
     return value
@@ -199,7 +199,7 @@ def _environment() -> _Environment:
     environment.filters[_COUNTED] = _counted
     environment.filters[_COUNTED_LAZILY] = _counted_lazily
     environment.filters[_MADE] = _made
-    environment.filters[_WRITTEN] = _written
+    environment.filters[_WRITTEN] = _converted
     environment.globals["raise_exception"] = _raise_exception
     environment.globals["strftime_now"] = _strftime_now
     environment.globals["dict"] = _Dict()
@@ -341,7 +341,7 @@ def run(template: jinja2.Template, variables: Mapping[str, Any], now: datetime) 
 def _kept(value: Any) -> Any:
     """Return JSON-like data with lists that a template cannot change."""
     if isinstance(value, list):
-        return _Given(map(_kept, value))
+        return _CallersList(map(_kept, value))
     if isinstance(value, Mapping):
         found = dict(value)
         for key, item in value.items():

@@ -109,12 +109,12 @@ class TemplateHabits:
             for content in ("", None)
             for arguments in (_ARGUMENTS, json.dumps(_ARGUMENTS))
         ]
-        replies = self._all_shown([each[:2] for each in called])
-        with_results = self._all_shown(called)  # some show a call beside its result only
+        replies = self._all_rendered([each[:2] for each in called])
+        with_results = self._all_rendered(called)  # some show a call beside its result only
         is_shown = any("akunu_key" in each for each in (*replies, *with_results))
         return bool(replies) and not is_shown and not any(_SHORT_ID in each for each in replies)
 
-    def _all_shown(self, conversations: list[Conversation]) -> list[str]:
+    def _all_rendered(self, conversations: list[Conversation]) -> list[str]:
         """Return what the template makes of these, with and without tools, but for errors."""
         tried = [self._render(each, tools) for each in conversations for tools in ([_TOOL], None)]
         return [shown for shown in tried if shown is not None]
@@ -146,7 +146,7 @@ class TemplateHabits:
         """Whether content of a role may be a list of parts, and comes out as the text would."""
         if role not in self._takes_parts:
             whole, one, two = (
-                self._shown(role, content)
+                self._rendered(role, content)
                 for content in (_TEXT, [_part(_TEXT)], [_part("first."), _part("second.")])
             )
             self._takes_parts[role] = (
@@ -163,7 +163,7 @@ class TemplateHabits:
         """Whether the result of a call may have an image."""
         parts = [_part(_TEXT)]
         contents = ([ImagePart(), *parts], parts, _TEXT)
-        with_image, without, as_text = (self._shown("tool", content) for content in contents)
+        with_image, without, as_text = (self._rendered("tool", content) for content in contents)
         if None in (with_image, without, as_text) or with_image == without:
             return False
         spelled = "['\"]type['\"]"  # in a list that is written as it is
@@ -232,7 +232,7 @@ class TemplateHabits:
         arguments: Any = _ARGUMENTS if self.takes_objects else json.dumps(_ARGUMENTS)
         return _call(arguments, self._empty_contents[0], _SHORT_ID)
 
-    def _shown(self, role: str, content: object) -> str | None:
+    def _rendered(self, role: str, content: object) -> str | None:
         message = {"role": role, "content": content}
         if role in ("system", "developer"):
             return self._render([message, _HELLO], None)

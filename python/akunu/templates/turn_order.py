@@ -98,13 +98,13 @@ class TemplateTurns:
 
     def _takes(self, conversation: Conversation) -> bool:
         """Whether a conversation is shown whole, or nothing is known: not even a question is."""
-        return self._shown(conversation) or not self._shows_anything
+        return self._is_rendered(conversation) or not self._shows_anything
 
     @cached_property
     def _shows_anything(self) -> bool:
-        return self._shown([_user(_FIRST)])
+        return self._is_rendered([_user(_FIRST)])
 
-    def _shown(self, conversation: Conversation) -> bool:
+    def _is_rendered(self, conversation: Conversation) -> bool:
         shown = self._render(conversation)
         contents = [message.get("content") for message in conversation]
         return shown is not None and all(

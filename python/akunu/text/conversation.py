@@ -335,7 +335,7 @@ class Conversation:
         tokens = self._tokenizer.control_tokens()
         spelled = self._spelled(self._begun)
         opening = self._markers.opening
-        if self._begun.reasoning and self._markers.is_open("".join(map(self._shown, plain))):
+        if self._begun.reasoning and self._markers.is_open("".join(map(self._text_of, plain))):
             spelled = spelled.removeprefix(opening).lstrip()
         has_markers = self._begun.reasoning and tokens
         pieces = TokenMatcher(tokens).split(spelled) if has_markers else [spelled]
@@ -344,7 +344,7 @@ class Conversation:
             after_text = isinstance(piece, str)
         return ids
 
-    def _shown(self, piece: str | int) -> str:
+    def _text_of(self, piece: str | int) -> str:
         return piece if isinstance(piece, str) else self._tokenizer.token_text(piece)
 
     def _spelled(self, turn: Turn) -> str:

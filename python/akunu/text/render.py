@@ -235,12 +235,16 @@ def _with_thinking(
         said = with_system(checked(messages), setting.system) if setting.system else messages
         return said, {**variables, **setting.variables}
 
-    def shown(value: bool) -> str:
+    def rendered_with(value: bool) -> str:
         said, more = spelled(value)
         return template.render(said, tools=tools, **more)
 
     # Some templates look at their switch in some conversations only.
-    if isinstance(thinking, bool) and switch.can_be_switched and shown(True) == shown(False):
+    if (
+        isinstance(thinking, bool)
+        and switch.can_be_switched
+        and rendered_with(True) == rendered_with(False)
+    ):
         raise ArgumentError(
             f"thinking is {thinking!r}, but it changes nothing here: with a system message of the "
             "caller's this model's chat template does not look at it"

@@ -122,13 +122,13 @@ class ThinkingSwitch:
         on = dict(self._switch.on.variables) if self._switch else {}
         off = dict(self._switch.off.variables) if self._switch else {}
         on.pop(name, None)
-        usual = self._shown(on)
-        free = self._shown({**on, name: "akunu level"})
+        usual = self._rendered(on)
+        free = self._rendered({**on, name: "akunu level"})
         if free is not None and "akunu level" in free:  # it writes down whatever it is given
             return ("low", "medium", "high")
         found = []
         for level in LEVELS:
-            shown = self._shown({**on, name: level})
+            shown = self._rendered({**on, name: level})
             quoted = re.search(rf"""["']{level}["']""", self._source) is not None
             if shown is not None and (quoted or shown != usual) and off.get(name) != level:
                 found.append(level)
@@ -165,13 +165,13 @@ class ThinkingSwitch:
     def _has(self, pattern: str) -> bool:
         return re.search(pattern, self._source) is not None
 
-    def _shown(self, variables: Mapping[str, Any]) -> str | None:
+    def _rendered(self, variables: Mapping[str, Any]) -> str | None:
         return self._render(_QUESTION, variables)
 
     def _prompt(self, setting: Setting) -> str | None:
         """Return the prompt with a setting, from where the texts are the same."""
         if not setting.system:
-            return self._shown(setting.variables)
+            return self._rendered(setting.variables)
         shown = self._render(with_system(_QUESTION, setting.system), {})
         return None if shown is None else shown.rpartition(_TEXT)[2]
 

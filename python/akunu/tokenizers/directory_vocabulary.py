@@ -293,7 +293,7 @@ class _TokenizerJson:
             elif not byte_level and kind == "Replace" and _replaces_spaces(piece):
                 pass  # what SentencePiece's tokenizers do here
             else:
-                _refuse(f"normalizer {_told(piece)} is not supported")
+                _refuse(f"normalizer {_as_json(piece)} is not supported")
             found.append(str(kind))
         result.spells_spaces_late = "Replace" not in found
 
@@ -313,7 +313,7 @@ class _TokenizerJson:
                 result.prefix_unless_there = spells_spaces = True
             elif not (spells_spaces and _splits_at_spaces(piece)):
                 # (Behind what spells spaces, text has none any more: there is nothing to split.)
-                _refuse(f"pre_tokenizer {_told(piece)} is not supported here")
+                _refuse(f"pre_tokenizer {_as_json(piece)} is not supported here")
         if not spells_spaces:
             _refuse(
                 "nothing writes a space as U+2581, which akunu does where there is no ByteLevel"
@@ -335,7 +335,7 @@ class _TokenizerJson:
             elif kind == "Split" and _isolates(piece):
                 splits.append(_pattern(piece))
             else:
-                _refuse(f"pre_tokenizer {_told(piece)} is not supported")
+                _refuse(f"pre_tokenizer {_as_json(piece)} is not supported")
         ignores = bool(self._model.get("ignore_merges"))
         for family in FAMILIES:
             if family.splits == tuple(splits) and family.ignore_merges == ignores:
@@ -353,7 +353,7 @@ class _TokenizerJson:
                 result.adds = (frame.before is not None, frame.behind is not None)
                 return
             if piece.get("type") != "ByteLevel":
-                _refuse(f"post_processor {_told(piece)} is not supported")
+                _refuse(f"post_processor {_as_json(piece)} is not supported")
 
 
 # How messages on a vocabulary, which know GGUF's keys, are said of these files.
@@ -563,7 +563,7 @@ def _mapping(value: object, key: str) -> dict[str, Any]:
     return value
 
 
-def _told(piece: dict[str, Any]) -> str:
+def _as_json(piece: dict[str, Any]) -> str:
     text = json.dumps(piece, ensure_ascii=False)
     return text if len(text) <= 120 else text[:120] + "..."
 

@@ -27,7 +27,7 @@ def with_calls_as_text(
     for index, message in enumerate(found):
         calls = message.pop("tool_calls", None)
         if calls:
-            text = _written(template, calls, f"messages[{index}]['tool_calls']")
+            text = _calls_as_text(template, calls, f"messages[{index}]['tool_calls']")
             content = message.get("content") or ""
             if isinstance(content, list):
                 message["content"] = [*content, {"type": "text", "text": text}]
@@ -36,7 +36,7 @@ def with_calls_as_text(
     return found
 
 
-def _written(template: ToolTemplate, calls: Sequence[Mapping[str, Any]], where: str) -> str:
+def _calls_as_text(template: ToolTemplate, calls: Sequence[Mapping[str, Any]], where: str) -> str:
     notation = template.tool_notation
     if notation is None:
         raise ArgumentError(

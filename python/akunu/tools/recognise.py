@@ -44,7 +44,7 @@ def recognise(template: ToolTemplate) -> Recognised | None:
     """Return the notation of a template's model, None where it has none that is known."""
     source = template.source
     named = [each for each in FAMILIES if all(sign in source for sign in each.signs)]
-    shown = _shown_call(template)
+    shown = _rendered_call(template)
     if shown is None:
         return Recognised(named[0], False) if named else None
     for family in (*named, *(each for each in FAMILIES if each not in named)):
@@ -97,7 +97,7 @@ def read_reply(
     return joined(splitter.push(text) + splitter.finish())
 
 
-def _shown_call(template: ToolTemplate) -> tuple[str, int] | None:
+def _rendered_call(template: ToolTemplate) -> tuple[str, int] | None:
     if "tool" not in template.source or template.habits.leaves_calls_out:
         return None
     for content in (None, ""):

@@ -83,7 +83,7 @@ class BenchTextsCommand:
         if self.json:
             console.write(json.dumps(facts, indent=2))
         else:
-            write_rows("", _HEADER, [_shown(each) for each in found])
+            write_rows("", _HEADER, [_row(each) for each in found])
         if baseline is not None:
             _write_comparison(facts, baseline)
         return 0
@@ -125,7 +125,7 @@ def _cache_bytes(config: ModelConfig, kv_type: str, positions: int) -> int:
     return pages * _PAGE * config.n_layers * kv_bytes(kv_type, config.cache_dim)
 
 
-def _shown(case: dict[str, Any]) -> tuple[str, ...]:
+def _row(case: dict[str, Any]) -> tuple[str, ...]:
     first, between = case["first_token_ms"], case["between_tokens_ms"]
     milliseconds = [f"{values[name]:.1f}" for values in (first, between) for name in values]
     return (case["case"], *milliseconds, *(f"{case[name]:.1f}" for name in _SPEEDS))

@@ -74,7 +74,7 @@ def complete_text(
             for index, stream in enumerate(streams, 1):
                 if n is not None and not as_json:
                     console.say(f"akunu: text {index} of {n}")
-                completion = _written(stream, loop_guard=loop_guard, as_json=as_json)
+                completion = _written_out(stream, loop_guard=loop_guard, as_json=as_json)
                 completions.append(completion)
                 cut = None if as_json else why_cut(completion, model, sampling)
                 if cut:
@@ -91,7 +91,7 @@ def complete_text(
     return 0
 
 
-def _written(stream: TextStream, *, loop_guard: bool, as_json: bool) -> Completion:
+def _written_out(stream: TextStream, *, loop_guard: bool, as_json: bool) -> Completion:
     """Take a text as it comes, and write it unless it becomes JSON."""
     guard = LoopGuard()
     goes_round = False

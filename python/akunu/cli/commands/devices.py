@@ -16,7 +16,7 @@ def show_devices() -> int:
     for number, device in enumerate(_core.devices()):
         if number > 0:
             print()
-        facts = [_shown(key, value) for key, value in device.items()]
+        facts = [_described(key, value) for key, value in device.items()]
         missing = missing_levels() if device.get("backend") == "cpu" else ""
         write_facts("", [*facts, *([("missing levels", missing)] if missing else [])])
     if unused := unused_gpu():
@@ -41,7 +41,7 @@ def missing_levels() -> str:
     return f"{', '.join(missing)}: this build lacks them, a wheel or `{_ALL_LEVELS}` has them"
 
 
-def _shown(key: str, value: object) -> tuple[str, str]:
+def _described(key: str, value: object) -> tuple[str, str]:
     """Return a fact's name and value as a person reads them."""
     if key.endswith("_bytes"):
         shown = f"{value / 2**30:.1f} GiB" if isinstance(value, int) else "unknown"

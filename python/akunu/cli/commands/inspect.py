@@ -179,7 +179,7 @@ def _write(facts: dict[str, Any]) -> None:
             ("parameters", short_count(file["parameters"])),
         ],
     )
-    write_facts("metadata", [(key, _shown(value)) for key, value in facts["metadata"].items()])
+    write_facts("metadata", [(key, _one_line(value)) for key, value in facts["metadata"].items()])
     write_rows(
         "formats",
         ("format", "tensors", "parameters", "size"),
@@ -277,10 +277,10 @@ def _write_run(facts: dict[str, Any]) -> None:
     )
 
 
-def _shown(value: object) -> str:
+def _one_line(value: object) -> str:
     """Return a value of the metadata in one line, abbreviated."""
     if isinstance(value, dict):
-        first = ", ".join(_shown(item) for item in value["first"])
+        first = ", ".join(_one_line(item) for item in value["first"])
         more = ", ..." if value["length"] > len(value["first"]) else ""
         return f"[{first}{more}] ({value['length']})"
     if isinstance(value, bool):

@@ -71,12 +71,12 @@ def _target(name: str) -> Iterator[Target]:
             meant = find.meaning(name)
             if not isinstance(meant, (RepoName, Address)):
                 raise
-            target = stack.enter_context(_remote_outline(name, meant))
+            target = stack.enter_context(_remote_target(name, meant))
         yield target
 
 
 @contextmanager
-def _remote_outline(name: str, meant: RepoName | Address) -> Iterator[Target]:
+def _remote_target(name: str, meant: RepoName | Address) -> Iterator[Target]:
     with ExitStack() as stack:
         with Progress(lambda: f"asking for the header of {name}"):
             if isinstance(meant, Address):

@@ -193,7 +193,7 @@ class TranscribeCommand:
         with Progress(describe) as progress:
             progress.above(partial(self._show_head, name, number, of))
             if self._is_live:
-                said = self._told(model, _audio(name), on_progress, progress.above)
+                said = self._transcribed_live(model, _audio(name), on_progress, progress.above)
             else:
                 said = self._transcribed(model, _audio(name), on_progress)
         if self.output is None and not self._is_live:
@@ -227,7 +227,7 @@ class TranscribeCommand:
         said: Transcription = model.transcribe(audio, progress=on_progress, **self.arguments)
         return said
 
-    def _told(
+    def _transcribed_live(
         self,
         model: SpeechModel,
         audio: AudioSource,

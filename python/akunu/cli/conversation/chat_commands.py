@@ -273,7 +273,7 @@ class ChatCommands:
     def _thinking(self, name: str) -> str:
         talk = self._session.conversation
         if name == settings.THINKING:
-            return settings.thinking_shown(talk.thinking)
+            return settings.thinking_text(talk.thinking)
         return settings.shown(talk.thinking_budget)
 
     def _show(self, name: str) -> None:

@@ -134,10 +134,10 @@ def thinking_refused(error: ArgumentError, dashes: str = "") -> str:
     return re.sub(r"\bthinking is\b", f"{dashes}thinking is", text)
 
 
-def thinking_shown(thinking: bool | str | None) -> str:
+def thinking_text(thinking: bool | str | None) -> str:
     """Return it as a person writes it.
 
-    >>> thinking_shown(True), thinking_shown("low"), thinking_shown(None)
+    >>> thinking_text(True), thinking_text("low"), thinking_text(None)
     ('on', 'low', 'as the model has it  (default)')
     """
     if thinking is None:

@@ -45,7 +45,7 @@ class ReplyLook:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _RenderedLine:
     """How a line is shown: of which source, read as what, in which rows."""
 
     source: str
@@ -227,7 +227,7 @@ class ReplyRenderer:
             self._painter.leave_row(self._painter.width)
             self._code_shown += len(row.text)
 
-    def _continue(self, text: _Shown, settled: int) -> None:
+    def _continue(self, text: _RenderedLine, settled: int) -> None:
         """Go on with the rest of a line behind what is settled, its markup opened anew."""
         self._open = text.inline.open_at(settled)
         self._line = text.source[text.line.start + settled :]
@@ -275,7 +275,7 @@ class ReplyRenderer:
             return Line(start=0, end=len(text))
         return read_line(text, self._look.symbols, may_be_code=self._may_be_code)
 
-    def _text(self, text: str, *, whole: bool) -> _Shown:
+    def _text(self, text: str, *, whole: bool) -> _RenderedLine:
         """Return how a line of text is shown."""
         width, column, opened = self._painter.width, self._painter.column, 0
         if self._rest_of:
@@ -289,10 +289,12 @@ class ReplyRenderer:
         shown = text[line.start : end]
         if line.is_rule:
             rule = self._look.symbols.rule * min(width - len(line.first), 40)
-            return _Shown(text, line, [Row((*line.first, Span(rule, _FAINT)))] if whole else [])
+            return _RenderedLine(
+                text, line, [Row((*line.first, Span(rule, _FAINT)))] if whole else []
+            )
         if line.is_verbatim:
             row = Row((Span(shown),) if shown else (), flows=True, source_end=len(shown))
-            return _Shown(text, line, [row])
+            return _RenderedLine(text, line, [row])
         if self._look.markdown:
             inline = parse_inline(shown, whole=whole, style=line.style, opened=opened)
         else:
@@ -301,7 +303,7 @@ class ReplyRenderer:
         rows = wrap(inline.chars, width, first=first, rest=line.rest, column=column)
         if not rows and whole and line.first:
             rows = [Row(line.first)]
-        return _Shown(text, line, rows, inline)
+        return _RenderedLine(text, line, rows, inline)
 
     def _note_context(self, text: str, line: Line) -> None:
         """Remember what the meaning of the next line depends on."""

@@ -64,7 +64,7 @@ class LiveRows:
             return "\n" + self._rendered(rows[same:]) if rows[same:] else ""
         if same == last and same < len(rows) and (more := _added(self._shown[same], rows[same])):
             return self._rendered([Row(more), *rows[same + 1 :]])
-        return self._rewritten(rows, same)
+        return self._redrawn(rows, same)
 
     def settle(self, count: int | None = None) -> None:
         """Never change the first rows again (None: all); a new row follows what is settled."""
@@ -102,7 +102,7 @@ class LiveRows:
             self.column = 0
             self._newlines += 1
 
-    def _rewritten(self, rows: Sequence[Row], same: int) -> str:
+    def _redrawn(self, rows: Sequence[Row], same: int) -> str:
         """Return what makes the screen show `rows`, of which the first ones are there already."""
         if same == len(rows) and same:
             same -= 1  # the cursor has to go to the end of a row that stays

@@ -339,11 +339,11 @@ def _both(parts: list[Node]) -> Node:
 
 
 def _anchored(node: Node) -> str:
-    inner = _written(node)
+    inner = _source_of(node)
     return f"^(?:{inner})$" if isinstance(node, Choice) else f"^{inner}$"
 
 
-def _written(node: Node) -> str:
+def _source_of(node: Node) -> str:
     if isinstance(node, Chars):
         return _class(node)
     if isinstance(node, Properties):
@@ -353,13 +353,13 @@ def _written(node: Node) -> str:
         return f"[{'^' if node.is_inverted else ''}{_ranges(node.ranges)}{names}]"
     if isinstance(node, Sequence):
         return "".join(
-            f"(?:{_written(part)})" if isinstance(part, Choice) else _written(part)
+            f"(?:{_source_of(part)})" if isinstance(part, Choice) else _source_of(part)
             for part in node.parts
         )
     if isinstance(node, Choice):
-        return "|".join(map(_written, node.options)) if node.options else _NOTHING
+        return "|".join(map(_source_of, node.options)) if node.options else _NOTHING
     assert isinstance(node, Repeat)
-    inner = _written(node.part)
+    inner = _source_of(node.part)
     if not isinstance(node.part, Chars | Properties):
         inner = f"(?:{inner})"
     least, most = node.least, node.most

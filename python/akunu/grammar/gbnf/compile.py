@@ -70,10 +70,10 @@ class _Lark:
 
     def _top(self, shape: Shape | Expression) -> str:
         if isinstance(shape, Choice):
-            return "\n  | ".join(map(self._written, shape.options))
-        return self._written(shape)
+            return "\n  | ".join(map(self._expression, shape.options))
+        return self._expression(shape)
 
-    def _written(self, shape: Shape | Expression) -> str:
+    def _expression(self, shape: Shape | Expression) -> str:
         if isinstance(shape, Lexeme):
             name = self._lexemes.setdefault(shape.text, f"L{len(self._lexemes)}")
             return name + "?" if automaton(shape.text).nullable else name
@@ -82,11 +82,11 @@ class _Lark:
         if isinstance(shape, Rule):
             return self.names[shape.name]
         if isinstance(shape, Repeat):
-            return f"({self._written(shape.part)}){_repeats(shape)}"
+            return f"({self._expression(shape.part)}){_repeats(shape)}"
         if isinstance(shape, Choice):
-            return f"({' | '.join(map(self._written, shape.options))})"
+            return f"({' | '.join(map(self._expression, shape.options))})"
         assert isinstance(shape, Sequence)
-        return " ".join(f"{self._written(part)}" for part in shape.parts) or '""'
+        return " ".join(f"{self._expression(part)}" for part in shape.parts) or '""'
 
 
 def _repeats(part: Repeat[object]) -> str:

@@ -105,7 +105,7 @@ def read(place: SchemaPlace) -> Node | bool:
     if isinstance(schema, bool):
         return schema
     if not isinstance(schema, dict):
-        raise place.refuse(f"a schema is an object or a boolean, not {_shown(schema)}")
+        raise place.refuse(f"a schema is an object or a boolean, not {_as_json(schema)}")
     place = _entered(place)
     node = Node()
     node.place = place
@@ -169,7 +169,9 @@ def _type(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     names = value if isinstance(value, list) else [value]
     for name in names:
         if name not in (*TYPES, "integer"):
-            raise place.refuse(f"{_shown(name)} is no type; {', '.join(TYPES)} or integer", keyword)
+            raise place.refuse(
+                f"{_as_json(name)} is no type; {', '.join(TYPES)} or integer", keyword
+            )
     if "number" in names:  # which has the integers
         names = [name for name in names if name != "integer"]
     yield keyword, list(dict.fromkeys(names))
@@ -177,7 +179,7 @@ def _type(place: SchemaPlace, keyword: str, value: Any) -> _Read:
 
 def _count(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
-        raise place.refuse(f"a whole number is expected, not {_shown(value)}", keyword)
+        raise place.refuse(f"a whole number is expected, not {_as_json(value)}", keyword)
     if value < 0:
         raise place.refuse(f"0 or more, not {value}", keyword)
     yield keyword, int(value)
@@ -198,7 +200,7 @@ def _number(place: SchemaPlace, keyword: str, value: Any) -> _Read:
             yield keyword, place.schema[limit]
         return
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise place.refuse(f"a number is expected, not {_shown(value)}", keyword)
+        raise place.refuse(f"a number is expected, not {_as_json(value)}", keyword)
     if not fits_double(value):
         raise place.refuse("a number is expected that a double can hold", keyword)
     if keyword == "multipleOf" and value <= 0:
@@ -208,7 +210,7 @@ def _number(place: SchemaPlace, keyword: str, value: Any) -> _Read:
 
 def _text(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     if not isinstance(value, str):
-        raise place.refuse(f"a text is expected, not {_shown(value)}", keyword)
+        raise place.refuse(f"a text is expected, not {_as_json(value)}", keyword)
     yield keyword, value
 
 
@@ -224,7 +226,7 @@ def _schema(place: SchemaPlace, keyword: str, value: Any) -> _Read:
 
 def _schema_map(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     if not isinstance(value, dict):
-        raise place.refuse(f"an object of schemas is expected, not {_shown(value)}", keyword)
+        raise place.refuse(f"an object of schemas is expected, not {_as_json(value)}", keyword)
     yield keyword, {name: place.inside(keyword, name) for name in value}
 
 
@@ -238,7 +240,7 @@ def _names(place: SchemaPlace, keyword: str, value: Any) -> _Read:
 
 def _enum(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     if not isinstance(value, list):
-        raise place.refuse(f"a list of values is expected, not {_shown(value)}", keyword)
+        raise place.refuse(f"a list of values is expected, not {_as_json(value)}", keyword)
     yield keyword, value
 
 
@@ -258,7 +260,7 @@ def _items(place: SchemaPlace, keyword: str, value: Any) -> _Read:
 
 def _dependencies(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     if not isinstance(value, dict):
-        raise place.refuse(f"an object is expected, not {_shown(value)}", keyword)
+        raise place.refuse(f"an object is expected, not {_as_json(value)}", keyword)
     names: dict[str, list[str]] = {}
     schemas: dict[str, SchemaPlace] = {}
     for name, needed in value.items():
@@ -297,7 +299,7 @@ _READERS = {
 }
 
 
-def _shown(value: Any) -> str:
+def _as_json(value: Any) -> str:
     import json
 
     text = json.dumps(value, ensure_ascii=False, default=repr)

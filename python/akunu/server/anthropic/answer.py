@@ -68,7 +68,7 @@ class MessageAnswer:
             return opening + self._delta({"type": "thinking_delta", "thinking": delta.text})
         n_told = len(self._calls.calls)
         self._calls.add(delta)
-        return b"".join(self._told(call) for call in self._calls.calls[n_told:])
+        return b"".join(self._tool_use(call) for call in self._calls.calls[n_told:])
 
     def closed(self, index: int, stream: AsyncTextStream) -> bytes:
         """Return the end of the last block."""
@@ -91,7 +91,7 @@ class MessageAnswer:
         head = {"id": self._id, "type": "message", "role": "assistant", "model": self.model}
         return {**head, "content": content, **ended, "usage": usage}
 
-    def _told(self, call: ToolCall) -> bytes:
+    def _tool_use(self, call: ToolCall) -> bytes:
         opening = self._close() + self._open("tool_use", {**_call(call), "input": {}})
         fragment = {"type": "input_json_delta", "partial_json": call.arguments_text}
         return opening + self._delta(fragment) + self._close()

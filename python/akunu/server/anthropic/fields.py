@@ -21,7 +21,7 @@ from akunu.server.fields.table import (
     without_effect,
 )
 from akunu.server.http.errors import ApiError, invalid, unsupported
-from akunu.server.http.json_words import shown
+from akunu.server.http.json_words import as_json
 from akunu.server.settings import ServerSettings
 from akunu.server.text_request import TextRequest, text_request
 
@@ -54,7 +54,7 @@ def _tool_choice(name: str, value: Any) -> Mapping[str, Any]:
         found["tool_choice"] = {"function": {"name": given["name"]}}
     else:
         raise invalid(
-            name, f"tool_choice is {shown(given)}; its type must be auto, any, none, or tool"
+            name, f"tool_choice is {as_json(given)}; its type must be auto, any, none, or tool"
         )
     if given.get("disable_parallel_tool_use") is not None:
         single = checked("disable_parallel_tool_use", given["disable_parallel_tool_use"], bool)
@@ -71,7 +71,7 @@ def _thinking(name: str, value: Any) -> Mapping[str, Any]:
         return {}
     if kind != "enabled":
         raise invalid(
-            name, f"thinking.type is {shown(kind)}; it must be enabled, adaptive or disabled"
+            name, f"thinking.type is {as_json(kind)}; it must be enabled, adaptive or disabled"
         )
     budget = given.get("budget_tokens")
     if budget is None:
@@ -90,7 +90,7 @@ def _output_config(name: str, value: Any) -> Mapping[str, Any]:
         elif key in ("effort", "task_budget"):  # advice to the model, which agents give any
             found.setdefault(WITHOUT_EFFECT + name, []).append(f"output_config.{key}")
         else:
-            raise unsupported(name, f"output_config has {shown(key)}; only format is known")
+            raise unsupported(name, f"output_config has {as_json(key)}; only format is known")
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from akunu.server.fields.image_parts import joined_texts, not_fetched, of_base64
 from akunu.server.fields.table import unknown_keys
 from akunu.server.http.errors import invalid, unsupported
-from akunu.server.http.json_words import kind_of, shown
+from akunu.server.http.json_words import as_json, kind_of
 
 _KNOWN: Final[Mapping[str, tuple[str, ...]]] = {  # keys of blocks, by their type
     "text": ("type", "text", "cache_control", "citations"),
@@ -66,7 +66,7 @@ def messages_of(system: Any, messages: Any) -> AnthropicConversation:
             _add_turn(found, role, _blocks(message, where), where)
         else:
             raise invalid(
-                "messages", f"{where}.role is {shown(role)}; it must be user or assistant"
+                "messages", f"{where}.role is {as_json(role)}; it must be user or assistant"
             )
     if found.messages[-1]["role"] == "assistant":
         raise unsupported(
@@ -81,7 +81,7 @@ def _system(system: Any, found: AnthropicConversation) -> str:
     if isinstance(system, str):
         return _without_changing_lines(system, found)
     if not isinstance(system, list):
-        raise invalid("system", f"system is {shown(system)}; it must be a text or a list of them")
+        raise invalid("system", f"system is {as_json(system)}; it must be a text or a list of them")
     texts = []
     for index, block in enumerate(system):
         if not isinstance(block, dict) or block.get("type", "text") != "text":
@@ -149,7 +149,7 @@ def _add_turn(found: AnthropicConversation, role: str, blocks: list[Any], where:
             found.messages.append(_result(block, place, found))
         else:
             raise unsupported(
-                "messages", f"{place} is of type {shown(kind)}, which is not read here"
+                "messages", f"{place} is of type {as_json(kind)}, which is not read here"
             )
     if not parts and len(found.messages) == n_before:
         parts.append({"type": "text", "text": ""})
@@ -166,7 +166,7 @@ def _image(block: Mapping[str, Any], where: str, found: AnthropicConversation) -
     if not isinstance(source, dict) or kind not in ("base64", "url", "file"):
         raise invalid("messages", f"{where}.source must be an object of type base64")
     if kind != "base64":
-        raise not_fetched("messages", f"{where}.source is of type {shown(kind)}")
+        raise not_fetched("messages", f"{where}.source is of type {as_json(kind)}")
     for name in unknown_keys("messages.content.source", source, ("type", "media_type", "data")):
         found.ignore(name)
     if not isinstance(source.get("data"), str):
@@ -207,7 +207,7 @@ def _result_content(blocks: list[Any], where: str, found: AnthropicConversation)
             parts.append(_image(block, place, found))
         else:
             raise unsupported(
-                "messages", f"{place} is of type {shown(kind)}: text and images are read here"
+                "messages", f"{place} is of type {as_json(kind)}: text and images are read here"
             )
     return joined_texts(parts)
 
@@ -233,7 +233,7 @@ def _reply(blocks: list[Any], where: str, found: AnthropicConversation) -> dict[
             calls.append(_call(block, place))
         else:
             raise unsupported(
-                "messages", f"{place} is of type {shown(kind)}: that is not read here"
+                "messages", f"{place} is of type {as_json(kind)}: that is not read here"
             )
     reply: dict[str, Any] = {"role": "assistant", "content": "".join(texts)}
     if thoughts:

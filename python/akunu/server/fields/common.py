@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from akunu.server.fields.table import checked, without_effect
 from akunu.server.http.errors import invalid, unsupported
-from akunu.server.http.json_words import shown
+from akunu.server.http.json_words import as_json
 from akunu.server.settings import ServerSettings
 
 MOST_LOGPROBS: Final = 20
@@ -82,7 +82,7 @@ def stream_options(name: str, value: Any) -> Mapping[str, Any]:
     for each in given:
         if each not in ("include_usage", "include_obfuscation", "continuous_usage_stats"):
             raise unsupported(
-                name, f"stream_options has {shown(each)}; only include_usage is known"
+                name, f"stream_options has {as_json(each)}; only include_usage is known"
             )
     if given.get("continuous_usage_stats"):
         raise unsupported(name, "stream_options: usage is told once, at the end")

@@ -10,7 +10,7 @@ from akunu.options.declarations import Declared
 from akunu.options.sampling_options import declared_options
 from akunu.server.fields.table import Field, Reader, checked, honoured, refused, to
 from akunu.server.http.errors import invalid
-from akunu.server.http.json_words import shown
+from akunu.server.http.json_words import as_json
 
 _SEEDS: Final = 2**64
 
@@ -27,7 +27,7 @@ def _biases(name: str, value: Any) -> Mapping[str, Any]:
         found = {int(token): -math.inf if bias is False else bias for token, bias in pairs}
     except (TypeError, ValueError):
         raise invalid(
-            name, f"{name} is {shown(value)}; it must be an object of token ids and numbers"
+            name, f"{name} is {as_json(value)}; it must be an object of token ids and numbers"
         ) from None
     return {"logit_bias": found}
 
@@ -36,7 +36,7 @@ def _samplers(name: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, list) or not all(
         isinstance(each, (str, type(None))) for each in value
     ):
-        raise invalid(name, f"{name} is {shown(value)}; it must be a list of names")
+        raise invalid(name, f"{name} is {as_json(value)}; it must be a list of names")
     ours = {other: own for own, each in _DECLARED.items() for other in each.other_names}
     return {"samplers": [ours.get(each, each) for each in value if each is not None]}
 
@@ -44,7 +44,7 @@ def _samplers(name: str, value: Any) -> Mapping[str, Any]:
 def _priority(name: str, value: Any) -> Mapping[str, Any]:
     priority = checked(name, value, int)
     if abs(priority) >= 2**31:
-        raise invalid(name, f"{name} is {shown(value)}; it must be between -2**31 and 2**31")
+        raise invalid(name, f"{name} is {as_json(value)}; it must be between -2**31 and 2**31")
     return {"priority": -priority}
 
 

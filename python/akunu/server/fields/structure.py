@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from akunu.server.fields.table import Field, checked, honoured, to
 from akunu.server.http.errors import invalid, unsupported
-from akunu.server.http.json_words import shown
+from akunu.server.http.json_words import as_json
 
 
 def response_format(name: str, value: Any) -> Mapping[str, Any]:
@@ -21,7 +21,7 @@ def response_format(name: str, value: Any) -> Mapping[str, Any]:
     if kind != "json_schema":
         raise unsupported(
             name,
-            f"{name} is of type {shown(kind)}; it must be text, json_object or json_schema",
+            f"{name} is of type {as_json(kind)}; it must be text, json_object or json_schema",
         )
     described = given.get("json_schema", given)
     if not isinstance(described, dict) or not isinstance(described.get("schema"), (dict, bool)):
@@ -38,7 +38,7 @@ def response_format(name: str, value: Any) -> Mapping[str, Any]:
 
 def _json(name: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, (dict, str, bool)):
-        raise invalid(name, f"{name} is {shown(value)}; it must be a JSON schema")
+        raise invalid(name, f"{name} is {as_json(value)}; it must be a JSON schema")
     return {"schema": value}
 
 
@@ -53,7 +53,7 @@ def _structured_outputs(name: str, value: Any) -> Mapping[str, Any]:
         elif each in known:
             found[known[each]] = given
         else:
-            raise unsupported(name, f"{name} has {shown(each)}; it may have {', '.join(known)}")
+            raise unsupported(name, f"{name} has {as_json(each)}; it may have {', '.join(known)}")
     return found
 
 

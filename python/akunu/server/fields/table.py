@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from akunu.common.quoting import shorten
 from akunu.server.http.errors import invalid, unsupported
-from akunu.server.http.json_words import shown
+from akunu.server.http.json_words import as_json
 
 IGNORED_HEADER: Final = "x-akunu-ignored"
 _MOST_NAMED: Final = 500  # more have no room in a header
@@ -151,7 +151,7 @@ _TYPES: Final[Mapping[type, str]] = {
 def checked(name: str, value: Any, kind: type) -> Any:
     """Return a value of this type; ApiError otherwise."""
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise invalid(name, f"{name} is {shown(value)}; it must be {_TYPES[kind]}")
+        raise invalid(name, f"{name} is {as_json(value)}; it must be {_TYPES[kind]}")
     return value
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from akunu.model import Model
 from akunu.server.http.errors import invalid
-from akunu.server.http.json_words import shown
+from akunu.server.http.json_words import as_json
 from akunu.server.prompts import template_of
 
 LEVELS: Final = ("minimal", "low", "medium", "high", "xhigh", "max")
@@ -38,7 +38,7 @@ def with_wished_thinking(
         if wish not in LEVELS:
             field = names.get("thinking", "thinking")
             known = ", ".join(dict.fromkeys(("none", *LEVELS, *switch.levels)))
-            raise invalid(field, f"{field} is {shown(wish)}; it must be one of {known}")
+            raise invalid(field, f"{field} is {as_json(wish)}; it must be one of {known}")
         lost.add("thinking")  # it thinks, but not as much as was asked for
         wish = nearest(wish, switch.levels) or True
     if wish is False and not switch.can_be_switched:

@@ -18,7 +18,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from akunu.server.http.errors import ApiError
-from akunu.server.http.json_body import written
+from akunu.server.http.json_body import json_bytes
 from akunu.server.settings import ServerSettings
 
 _LINGER_SECONDS: Final = 2.0  # closed at once, a client that still sends would not see the answer
@@ -169,7 +169,7 @@ class Connection(H11Protocol):
         if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):  # within an answer, or after
             self.transport.close()
             return
-        body = written(error.body)
+        body = json_bytes(error.body)
         headers = [
             (b"content-type", b"application/json"),
             (b"content-length", str(len(body)).encode()),

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from akunu.server.http.errors import ApiError
-from akunu.server.http.json_body import written
+from akunu.server.http.json_body import json_bytes
 
 _ANTHROPIC_KINDS: Final = {
     401: "authentication_error",
@@ -45,13 +45,13 @@ def failed_event(error: ApiError, scope: Mapping[str, Any], request_id: str = ""
     path = scope["path"]
     body = shaped(error, scope, request_id)
     if path.startswith("/api/"):
-        return written(body) + b"\n"
+        return json_bytes(body) + b"\n"
     if is_anthropic(scope):
-        return b"event: error\ndata: " + written(body) + b"\n\n"
+        return b"event: error\ndata: " + json_bytes(body) + b"\n\n"
     if path.removeprefix("/v1") == "/responses":
         told = {"type": "error", "code": error.code, "message": error.message, **body}
-        return b"event: error\ndata: " + written(told) + b"\n\n"
-    return b"data: " + written(body) + b"\n\n"
+        return b"event: error\ndata: " + json_bytes(told) + b"\n\n"
+    return b"data: " + json_bytes(body) + b"\n\n"
 
 
 def is_anthropic(scope: Mapping[str, Any]) -> bool:

@@ -26,7 +26,7 @@ from akunu.errors import (
     UnsupportedModelError,
 )
 from akunu.grammar.errors import SchemaError
-from akunu.server.http.json_words import in_json_words, shown
+from akunu.server.http.json_words import as_json, in_json_words
 
 _LOG: Final = logging.getLogger("akunu.server")
 RETRY_AFTER_SECONDS: Final = 1  # a place in the queue is free again soon
@@ -177,7 +177,7 @@ def _argument_error(error: AkunuError, names: dict[str, str], prompt: str) -> Ap
     refused = getattr(error, "refused", None)
     option = refused[0] if refused is not None else re.split(r"[ \[,:]", text, maxsplit=1)[0]
     if refused is not None:
-        text = f"{option} is {shown(refused[1])}; it must be {in_json_words(refused[2])}"
+        text = f"{option} is {as_json(refused[1])}; it must be {in_json_words(refused[2])}"
     elif not isinstance(error, SchemaError):
         text = in_json_words(text)
     if isinstance(error, SchemaError):

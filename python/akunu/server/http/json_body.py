@@ -54,16 +54,16 @@ def _no_constant(name: str) -> NoReturn:
     raise invalid(None, f"the body is not JSON: it has {name}", "invalid_json")
 
 
-def written(content: Any) -> bytes:
+def json_bytes(content: Any) -> bytes:
     """Return content as JSON. Half of a surrogate pair, which UTF-8 has not, is escaped."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode(errors="backslashreplace")
 
 
-def text_written(text: str) -> bytes:
-    """Return a text as JSON, as `written` does; without looking what it is.
+def json_string(text: str) -> bytes:
+    """Return a text as JSON, as `json_bytes` does; without looking what it is.
 
-    >>> text_written('"'), text_written("\\n")
+    >>> json_string('"'), json_string("\\n")
     (b'"\\\\""', b'"\\\\n"')
     """
     return encode_basestring(text).encode(errors="backslashreplace")
@@ -78,4 +78,4 @@ class JsonResponse(Response):
         self, content: Any, status_code: int = 200, headers: Mapping[str, str] | None = None
     ) -> None:
         """`content`: what json.dumps takes."""
-        super().__init__(written(content), status_code, headers)
+        super().__init__(json_bytes(content), status_code, headers)

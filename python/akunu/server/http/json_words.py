@@ -1,6 +1,6 @@
 """Values and their kinds in JSON's words: who reads an answer over HTTP may not know Python.
 
->>> shown([True, None, "a"]), kind_of(None), kind_of({})
+>>> as_json([True, None, "a"]), kind_of(None), kind_of({})
 ('[true, null, "a"]', 'null', 'an object')
 >>> in_json_words("thinking is 'None'; it must be True, or None")
 "thinking is 'None'; it must be true, or null"
@@ -48,7 +48,7 @@ _WORD: Final = re.compile(rf"{_QUOTED}|\b(?:{'|'.join(_WORDS)})\b")
 _GOT: Final = re.compile(rf"\b(got|not|of a) ({'|'.join(_KINDS)})\b")
 
 
-def shown(value: Any) -> str:
+def as_json(value: Any) -> str:
     """Return a value of a request as JSON, in at most 120 characters."""
     try:
         return shorten_text(json.dumps(value, ensure_ascii=False))

@@ -45,7 +45,7 @@ class Keys:
 
     def owner(self, headers: Mapping[bytes, bytes]) -> str | None:
         """Return a name for the key that a request has, which tells nothing of it; None: none."""
-        given = _given(headers)
+        given = _key_of(headers)
         if given is None:
             return None
         digest = _digest(given)
@@ -58,7 +58,7 @@ def _digest(key: bytes) -> bytes:
     return hashlib.sha256(key).digest()
 
 
-def _given(headers: Mapping[bytes, bytes]) -> bytes | None:
+def _key_of(headers: Mapping[bytes, bytes]) -> bytes | None:
     scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
     if scheme.lower() == b"bearer" and token.strip():
         return token.strip()

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Send
 
-from akunu.server.http.json_body import written
+from akunu.server.http.json_body import json_bytes
 
 Result = TypeVar("Result")
 
@@ -26,7 +26,7 @@ def event(data: Any, name: str = "") -> bytes:
     b'data: {"a":"\xc3\xa9\\n"}\n\n'
     """
     head = f"event: {name}\n" if name else ""
-    return head.encode() + b"data: " + written(data) + b"\n\n"
+    return head.encode() + b"data: " + json_bytes(data) + b"\n\n"
 
 
 class Events:

@@ -39,7 +39,7 @@ class JournalFile:
             check_regular(self._number, path)
         except OSError as error:
             self.close()
-            raise _not_written(path, error) from None
+            raise _cannot_write(path, error) from None
 
     def read(self) -> list[Record]:
         """Return the whole records of the file, and cut off what follows them."""
@@ -69,7 +69,7 @@ class JournalFile:
                 done += os.pwrite(self._number, line[done:], self._end + done)
         except OSError as error:
             os.ftruncate(self._number, self._end)
-            raise _not_written(self.path, error) from None
+            raise _cannot_write(self.path, error) from None
         self._end += len(line)
         return len(line)
 
@@ -84,7 +84,7 @@ class JournalFile:
         self._number = -1
 
 
-def _not_written(path: Path, error: OSError) -> ApiError:
+def _cannot_write(path: Path, error: OSError) -> ApiError:
     return ApiError(
         500,
         f"the journal of answers cannot be written: {error.strerror or error}",

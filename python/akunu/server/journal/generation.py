@@ -23,10 +23,10 @@ from akunu.model import Model
 from akunu.server.generation import Generation
 from akunu.server.http.access_log import AccessEntry
 from akunu.server.http.errors import ApiError, invalid, stopping
-from akunu.server.http.json_body import written
+from akunu.server.http.json_body import json_bytes
 from akunu.server.http.sending import EVENT_STREAM, PING, Events, beside, pinging, unless_gone
 from akunu.server.journal.idempotency import Idempotency
-from akunu.server.journal.journal import WHOLE, KeptAnswer, Told
+from akunu.server.journal.journal import WHOLE, AnswerStep, KeptAnswer
 from akunu.server.state import ServerState
 from akunu.server.text_request import Answer, TextRequest
 from akunu.storage.cache_identity import computed_on, kv_type_of
@@ -121,7 +121,7 @@ class JournalledGeneration(Generation):
     async def _run(self, kept: KeptAnswer) -> None:
         """Write an answer, or go on with it."""
         try:
-            with ids_from(_drawn_of(kept)):
+            with ids_from(_derived_ids_of(kept)):
                 async with AsyncExitStack() as stack:
                     number = 0
                     try:
@@ -130,7 +130,7 @@ class JournalledGeneration(Generation):
                         answer = self._answer(served, model)
                         kept.say_failed = answer.failed
                         self._wanted.arguments.setdefault("seed", kept.head["seed"])
-                        with ids_from(_drawn_of(kept).part(_BEGINNING)):
+                        with ids_from(_derived_ids_of(kept).part(_BEGINNING)):
                             streams = await self._wanted.begin(model, self._settings)
                             for number, stream in enumerate(streams):  # noqa: B007
                                 stream.takes_one_by_one = True
@@ -156,11 +156,11 @@ class JournalledGeneration(Generation):
 
     async def _write(
         self, kept: KeptAnswer, answer: Answer, streams: Sequence[AsyncTextStream]
-    ) -> Told:
+    ) -> AnswerStep:
         """Write all but the last step, which is returned."""
         steps = _Steps(kept, is_told=self._wanted.is_stream)
         steps.take(WHOLE, [], partial(answer.opened, streams))
-        drawn = _drawn_of(kept)
+        drawn = _derived_ids_of(kept)
         left = [_Text(*each, drawn.part(each[0])) for each in enumerate(streams)]
         while left:  # in turn: which text is faster today must not show
             for text in list(left):
@@ -175,8 +175,8 @@ class JournalledGeneration(Generation):
         steps.check_complete()
         replies = [stream.completion for stream in streams]
         if self._wanted.is_stream:
-            return Told(WHOLE, [], answer.over(replies))
-        return Told(WHOLE, [], written(answer.from_replies(replies)))
+            return AnswerStep(WHOLE, [], answer.over(replies))
+        return AnswerStep(WHOLE, [], json_bytes(answer.from_replies(replies)))
 
 
 class _Text:
@@ -212,7 +212,7 @@ class _Steps:
         """`is_told`: whether steps have events; an answer that is no stream has none."""
         self._kept = kept
         self._is_told = is_told
-        self._known = list(kept.told)
+        self._known = list(kept.steps)
         self._n_taken = 0
 
     def take(self, text: int, tokens: list[int], tell: Callable[[], bytes]) -> None:
@@ -221,7 +221,7 @@ class _Steps:
         if not event and not tokens:
             return
         if self._n_taken == len(self._known):
-            self._kept.add(Told(text, tokens, event))
+            self._kept.add(AnswerStep(text, tokens, event))
             return
         known = self._known[self._n_taken]
         if (known.text, known.tokens) != (text, tokens):
@@ -244,7 +244,7 @@ class _Steps:
         )
 
 
-def _drawn_of(kept: KeptAnswer) -> DerivedIds:
+def _derived_ids_of(kept: KeptAnswer) -> DerivedIds:
     return DerivedIds(bytes.fromhex(kept.head["drawn"]), kept.head["now"])
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from starlette.requests import Request
 
 from akunu.server.http.errors import invalid
-from akunu.server.http.json_words import shown
+from akunu.server.http.json_words import as_json
 from akunu.server.journal.journal import Journal
 from akunu.server.state import entry_of
 
@@ -47,13 +47,13 @@ def idempotency_of(request: Request, journal: Journal | None) -> Idempotency | N
     if not _KEY.fullmatch(key):
         raise invalid(
             "Idempotency-Key",
-            f"Idempotency-Key is {shown(key)}; it must be 1 to 255 letters, digits and signs of "
+            f"Idempotency-Key is {as_json(key)}; it must be 1 to 255 letters, digits and signs of "
             "ASCII",
         )
     if last is not None and last and not _NUMBER.fullmatch(last):
         raise invalid(
             "Last-Event-ID",
-            f"Last-Event-ID is {shown(last)}; it must be the id of an event of this stream",
+            f"Last-Event-ID is {as_json(last)}; it must be the id of an event of this stream",
         )
     route = request.url.path.removeprefix("/v1")
     name = (entry_of(request).owner or "", route, key)

@@ -35,7 +35,7 @@ WHOLE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AnswerStep:
     """A step of an answer: new tokens of one of its texts, and the events that tell of them."""
 
     text: int
@@ -55,7 +55,7 @@ class KeptAnswer:
         self.head = head
         self.begun: Record | None = None
         """What was known when its texts began; None: they have not."""
-        self.told: list[Told] = []
+        self.steps: list[AnswerStep] = []
         self.events: list[bytes] = []
         """Of a stream: all events so far, each with its id."""
         self.body = b""
@@ -71,7 +71,7 @@ class KeptAnswer:
             if "prompts" in each:
                 self.begun = each
             elif "event" in each:
-                self._show(Told(each["text"], each["tokens"], each["event"].encode()))
+                self._show(AnswerStep(each["text"], each["tokens"], each["event"].encode()))
             self.is_over = self.is_over or "over" in each
         self.is_here = False
         """Whether its texts have begun in this process."""
@@ -93,19 +93,19 @@ class KeptAnswer:
         self.is_here = True
         self.tell()
 
-    def add(self, told: Told) -> None:
+    def add(self, step: AnswerStep) -> None:
         """Note a step, then show it to readers."""
-        self._append(_record_of(told))
-        self._show(told)
+        self._append(_record_of(step))
+        self._show(step)
         self.tell()
         if self._syncing is None:
             self._syncing = asyncio.ensure_future(self._sync_soon())
 
-    async def end(self, told: Told) -> None:
+    async def end(self, step: AnswerStep) -> None:
         """Note the last step; readers are shown it when it is on the disk."""
-        self._append({**_record_of(told), "over": True})
+        self._append({**_record_of(step), "over": True})
         await self.sync()
-        self._show(told)
+        self._show(step)
         self.is_over = True
         self.tell()
 
@@ -166,12 +166,12 @@ class KeptAnswer:
         self.n_bytes += self._file.append(record)
         self._is_synced = False
 
-    def _show(self, told: Told) -> None:
-        self.told.append(told)
+    def _show(self, step: AnswerStep) -> None:
+        self.steps.append(step)
         if not self.head["is_stream"]:
-            self.body = told.event
+            self.body = step.event
             return
-        for each in told.event.split(b"\n\n"):
+        for each in step.event.split(b"\n\n"):
             if each:
                 number = len(self.events) + 1
                 self.events.append(b"id: %d\n%s\n\n" % (number, each))
@@ -181,8 +181,8 @@ def _failed(error: ApiError) -> bytes:
     return event(error.body)
 
 
-def _record_of(told: Told) -> Record:
-    return {"text": told.text, "tokens": told.tokens, "event": told.event.decode()}
+def _record_of(step: AnswerStep) -> Record:
+    return {"text": step.text, "tokens": step.tokens, "event": step.event.decode()}
 
 
 class Journal:

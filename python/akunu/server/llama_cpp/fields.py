@@ -21,7 +21,7 @@ from akunu.server.fields.table import (
     without_effect,
 )
 from akunu.server.http.errors import invalid, unsupported
-from akunu.server.http.json_words import shown
+from akunu.server.http.json_words import as_json
 from akunu.server.llama_cpp.answer import LlamaAnswer, LlamaFormat
 from akunu.server.settings import ServerSettings
 from akunu.server.text_request import TextRequest, text_request
@@ -37,7 +37,7 @@ def _n_probs(name: str, value: Any) -> Mapping[str, Any]:
 def _texts(name: str, value: Any) -> Mapping[str, Any]:
     given = checked(name, value, list)
     if not all(isinstance(each, str) for each in given):
-        raise invalid(name, f"{name} is {shown(value)}; it must be a list of texts")
+        raise invalid(name, f"{name} is {as_json(value)}; it must be a list of texts")
     return {name: given} if given else {}
 
 
@@ -52,7 +52,7 @@ def _biases(name: str, value: Any) -> Mapping[str, Any]:
     texts: dict[str, Any] = {}
     for pair in pairs:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-            raise invalid(name, f"{name} has {shown(pair)}; it must have pairs of token and bias")
+            raise invalid(name, f"{name} has {as_json(pair)}; it must have pairs of token and bias")
         of, bias = pair
         bias = -math.inf if bias is False else bias
         if isinstance(of, str) and not _TOKEN_ID.fullmatch(of):
@@ -60,7 +60,7 @@ def _biases(name: str, value: Any) -> Mapping[str, Any]:
         elif isinstance(of, (str, int)) and not isinstance(of, bool):
             tokens[int(of)] = bias
         else:
-            raise invalid(name, f"{name} has {shown(of)}; it must be a token id or a text")
+            raise invalid(name, f"{name} has {as_json(of)}; it must be a token id or a text")
     if (n := sum(map(len, texts))) > _MOST_BIASED:
         raise invalid(name, f"{name} has texts of {n} characters; they may have {_MOST_BIASED}")
     return {"logit_bias": tokens, "text_bias": texts}
@@ -197,6 +197,6 @@ def _check_prompt(prompt: Any) -> None:
         if isinstance(each, bool) or not isinstance(each, (int, str)):
             raise invalid(
                 "prompt",
-                f"prompt has {shown(prompt)}; it must be a text, a list of token ids and texts, "
+                f"prompt has {as_json(prompt)}; it must be a text, a list of token ids and texts, "
                 "or a list of such prompts",
             )

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from typing import Any, Final
 
 from akunu.server.http.errors import ApiError
-from akunu.server.http.json_body import written
+from akunu.server.http.json_body import json_bytes
 from akunu.server.openai.chat_answer import logprobs_of
 from akunu.server.unsent_logprobs import UnsentLogprobs
 from akunu.text.async_text_stream import AsyncTextStream
@@ -104,7 +104,7 @@ class OllamaAnswer:
         }
 
     def _line(self, content: Mapping[str, Any]) -> bytes:
-        return written(content) + b"\n"
+        return json_bytes(content) + b"\n"
 
     def _new_logprobs(self, stream: AsyncTextStream) -> list[Any]:
         if not self._has_logprobs:

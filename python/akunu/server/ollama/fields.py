@@ -22,7 +22,7 @@ from akunu.server.fields.table import (
     without_effect,
 )
 from akunu.server.http.errors import invalid, unsupported
-from akunu.server.http.json_words import kind_of, shown
+from akunu.server.http.json_words import as_json, kind_of
 from akunu.server.ollama.answer import OllamaAnswer
 from akunu.server.openai.chat_fields import allowed_only, tool_choice, top_logprobs
 from akunu.server.settings import ServerSettings
@@ -40,13 +40,13 @@ def _format(name: str, value: Any) -> Mapping[str, Any]:
     if value == "json":
         return {"json": True}
     if not isinstance(value, dict):
-        raise invalid(name, f"format is {shown(value)}; it must be 'json' or a JSON schema")
+        raise invalid(name, f"format is {as_json(value)}; it must be 'json' or a JSON schema")
     return {"schema": value}
 
 
 def _think(name: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, (bool, str)):
-        raise invalid(name, f"think is {shown(value)}; it must be true, false or a level")
+        raise invalid(name, f"think is {as_json(value)}; it must be true, false or a level")
     return {"thinking": value}
 
 

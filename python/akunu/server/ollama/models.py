@@ -66,7 +66,7 @@ def details(file: ModelFile | None) -> dict[str, Any]:
     }
 
 
-async def shown(served: ServedModel, model: Model) -> dict[str, Any]:
+async def described(served: ServedModel, model: Model) -> dict[str, Any]:
     """Return what /api/show tells of a model."""
     config = model.config
     family = config.architecture

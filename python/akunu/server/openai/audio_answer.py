@@ -23,7 +23,7 @@ from akunu.server.fields.table import ignored_header
 from akunu.server.http.errors import ApiError, api_error, stopping
 from akunu.server.http.json_body import JsonResponse
 from akunu.server.http.sending import EVENT_STREAM, PING, Events, event, pinging, unless_gone
-from akunu.server.openai.audio_fields import AudioAsked
+from akunu.server.openai.audio_fields import AudioRequest
 from akunu.server.state import entry_of, state_of
 from akunu.speech.mel import SAMPLE_RATE
 from akunu.speech.model import SpeechModel
@@ -36,7 +36,7 @@ from akunu.speech.vocabulary.languages import LANGUAGE_NAMES
 class AudioAnswer(Response):
     """The answer to a request about audio."""
 
-    def __init__(self, request: Request, asked: AudioAsked, samples: NDArray[np.float32]) -> None:
+    def __init__(self, request: Request, asked: AudioRequest, samples: NDArray[np.float32]) -> None:
         """`samples`: at 16 kHz, [n]."""
         super().__init__()
         self._state = state_of(request)
@@ -59,11 +59,11 @@ class AudioAnswer(Response):
                 try:
                     said = await unless_gone(receive, work)
                 except AkunuError as error:
-                    raise self._told(error) from error
+                    raise self._api_error(error) from error
                 await self._whole(said)(scope, receive, send)
             self._state.metrics.audio_seconds.labels(served.name).inc(seconds)
 
-    def _told(self, error: Exception) -> ApiError:
+    def _api_error(self, error: Exception) -> ApiError:
         return api_error(error, names=self._asked.names)
 
     def _whole(self, said: Transcription) -> Response:
@@ -100,7 +100,7 @@ class AudioAnswer(Response):
             except ClientDisconnect:
                 return
             except Exception as error:
-                await self._fail(events, self._told(error))
+                await self._fail(events, self._api_error(error))
         await events.end()
 
     async def _fail(self, events: Events, told: ApiError) -> None:

@@ -13,7 +13,7 @@ from akunu.server.fields.common import integer_in, model_name
 from akunu.server.fields.table import Field, honoured, read, refused, table_of, without_effect
 from akunu.server.http.errors import invalid, unsupported
 from akunu.server.http.form_body import Upload
-from akunu.server.http.json_words import shown
+from akunu.server.http.json_words import as_json
 from akunu.speech.activity.voice_activity import VadOptions
 from akunu.speech.vocabulary.languages import language_code
 
@@ -46,7 +46,7 @@ def _number(name: str, value: Any, low: float, high: float) -> float:
         found = math.nan
     if not low <= found <= high:  # NaN is in no range
         raise invalid(
-            name, f"{name} is {shown(value)}; it must be a number from {low:g} to {high:g}"
+            name, f"{name} is {as_json(value)}; it must be a number from {low:g} to {high:g}"
         )
     return found
 
@@ -55,7 +55,7 @@ def _switch(option: str) -> Callable[[str, Any], Mapping[str, Any]]:
     def read(name: str, value: Any) -> Mapping[str, Any]:
         known = _SWITCHES.get(_text(name, value).lower())
         if known is None:
-            raise invalid(name, f"{name} is {shown(value)}; it must be true or false")
+            raise invalid(name, f"{name} is {as_json(value)}; it must be true or false")
         return {option: known}
 
     return read
@@ -82,7 +82,7 @@ def _format(name: str, value: Any) -> Mapping[str, Any]:
     if value == "diarized_json":
         raise unsupported(name, f"{name}: diarized_json is not done here: nobody tells speakers")
     if value not in FORMATS:
-        raise invalid(name, f"{name} is {shown(value)}; it must be one of {', '.join(FORMATS)}")
+        raise invalid(name, f"{name} is {as_json(value)}; it must be one of {', '.join(FORMATS)}")
     return {"format": value}
 
 
@@ -96,13 +96,13 @@ def _seed(name: str, value: Any) -> Mapping[str, Any]:
     try:
         return {"seed": integer_in(name, int(_text(name, value)), 0, MAX_UINT32)}
     except ValueError:
-        raise invalid(name, f"{name} is {shown(value)}; it must be an integer") from None
+        raise invalid(name, f"{name} is {as_json(value)}; it must be an integer") from None
 
 
 def _granularities(name: str, value: Any) -> Mapping[str, Any]:
     for each in value:
         if each not in ("segment", "word"):
-            raise invalid(name, f"{name} has {shown(each)}; there are segment and word")
+            raise invalid(name, f"{name} has {as_json(each)}; there are segment and word")
     return {"granularities": frozenset(value), "word_timestamps": "word" in value}
 
 
@@ -116,7 +116,7 @@ def _chunking(name: str, value: Any) -> Mapping[str, Any]:
         if key == "type":
             continue
         if key not in _STRATEGY:
-            raise invalid(name, f"{name} has {shown(key)}; there are {', '.join(_STRATEGY)}")
+            raise invalid(name, f"{name} has {as_json(key)}; there are {', '.join(_STRATEGY)}")
         high = 1.0 if key == "threshold" else 1e6
         given[_STRATEGY[key]] = _number(f"{name}[{key}]", text, 0.0, high)
     try:
@@ -126,7 +126,7 @@ def _chunking(name: str, value: Any) -> Mapping[str, Any]:
 
 
 def _include(name: str, value: Any) -> Mapping[str, Any]:
-    raise unsupported(name, f"{name} has {shown(value[0])}, which is not done here")
+    raise unsupported(name, f"{name} has {as_json(value[0])}, which is not done here")
 
 
 _SHARED: Final = (
@@ -218,7 +218,7 @@ TRANSLATION_FIELDS: Final[Mapping[str, Field]] = table_of(
 
 
 @dataclass(slots=True, kw_only=True)
-class AudioAsked:
+class AudioRequest:
     """What a request about audio asks for."""
 
     upload: Upload
@@ -233,13 +233,13 @@ class AudioAsked:
     ignored: list[str] = field(default_factory=list)
 
 
-def audio_asked(table: Mapping[str, Field], body: Mapping[str, Any], task: str) -> AudioAsked:
+def audio_request(table: Mapping[str, Field], body: Mapping[str, Any], task: str) -> AudioRequest:
     """Return what a request asks for; ApiError for what makes no sense or is not done here."""
     found = read(table, body)
     options = found.options
     if "file" not in options:
         raise invalid("file", "file is missing", "missing_required_parameter")
-    asked = AudioAsked(
+    asked = AudioRequest(
         upload=options.pop("file"),
         model=options.pop("model", None),
         format=options.pop("format", "json"),

@@ -13,7 +13,7 @@ from typing import Any, Final
 from akunu import __version__
 from akunu.common.clock_and_ids import now, random_hex
 from akunu.server.http.errors import ApiError
-from akunu.server.http.json_body import text_written
+from akunu.server.http.json_body import json_string
 from akunu.server.http.sending import EVENT_STREAM, PING, event
 from akunu.server.text_request import AnswerContext
 from akunu.server.unsent_logprobs import UnsentLogprobs
@@ -99,13 +99,13 @@ class ChatAnswer:
                 return b""
             if index in self._opened and not (self._has_logprobs or self._has_timings):
                 before, behind = self._around_text(index)
-                return before + text_written(delta.text) + behind
+                return before + json_string(delta.text) + behind
             return self._chunk(index, {"content": delta.text}, self._new_logprobs(index, stream))
         if isinstance(delta, ReasoningDelta):
             return self._chunk(index, dict.fromkeys(self._reasoning, delta.text), None)
         if index not in self._calls:
             self._calls[index] = _Calls(are_held=stream.holds_calls)
-        told = map(self._call_delta, self._calls[index].told(delta))
+        told = map(self._call_delta, self._calls[index].parts_after(delta))
         return b"".join(
             self._chunk(index, each, self._new_logprobs(index, stream))
             for each in told
@@ -226,7 +226,7 @@ class _Calls:
         self.is_cut = False
         """Whether a call that was told did not come to its end; what follows is its text."""
 
-    def told(self, delta: Delta) -> list[_CallPart]:
+    def parts_after(self, delta: Delta) -> list[_CallPart]:
         """Return what may be told now that this delta has come."""
         if isinstance(delta, ToolCallStart):
             self._begun, self._pieces = delta, []

@@ -33,7 +33,7 @@ from akunu.server.fields.table import (
     without_effect,
 )
 from akunu.server.http.errors import invalid, unsupported
-from akunu.server.http.json_words import shown
+from akunu.server.http.json_words import as_json
 from akunu.server.openai.chat_answer import ChatAnswer
 from akunu.server.openai.messages import messages_of
 from akunu.server.settings import ServerSettings
@@ -64,7 +64,7 @@ def tool_choice(name: str, value: Any) -> Mapping[str, Any]:
         mode = allowed.get("mode", "auto")
         if mode not in ("auto", "required"):
             raise invalid(
-                name, f"mode of tool_choice is {shown(mode)}; it must be auto or required"
+                name, f"mode of tool_choice is {as_json(mode)}; it must be auto or required"
             )
         return {"allowed_tools": names, "tool_choice": mode, WITHOUT_EFFECT + name: others}
     return {"tool_choice": {"function": {"name": _name_in(name, value)}}}
@@ -80,7 +80,7 @@ def _name_in(field: str, choice: Any) -> str:
     function = choice.get("function", choice) if isinstance(choice, dict) else None
     found = function.get("name") if isinstance(function, dict) else None
     if not isinstance(found, str):
-        raise invalid(field, f"{field} has {shown(choice)}, which names no function")
+        raise invalid(field, f"{field} has {as_json(choice)}, which names no function")
     return found
 
 
@@ -95,7 +95,7 @@ def _reasoning(name: str, value: Any) -> Mapping[str, Any]:
     for each in given:
         if each not in known:
             raise unsupported(
-                name, f"reasoning has {shown(each)}; effort, enabled and max_tokens are known"
+                name, f"reasoning has {as_json(each)}; effort, enabled and max_tokens are known"
             )
     if given.get("exclude"):
         raise unsupported(name, "reasoning.exclude: thoughts are in a field of their own")
@@ -115,13 +115,13 @@ def _budget(name: str, value: Any) -> Mapping[str, Any]:
 
 def _thinking_switch(name: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, (bool, str)):
-        raise invalid(name, f"{name} is {shown(value)}; it must be true, false or a level")
+        raise invalid(name, f"{name} is {as_json(value)}; it must be true, false or a level")
     return {"thinking": value}
 
 
 def _modalities(name: str, value: Any) -> Mapping[str, Any]:
     if value != ["text"]:
-        raise unsupported(name, f"modalities is {shown(value)}; models write text here")
+        raise unsupported(name, f"modalities is {as_json(value)}; models write text here")
     return {}
 
 
@@ -222,6 +222,6 @@ def allowed_only(tools: list[Any], names: list[str]) -> list[Any]:
     for name in names:
         if name not in by_name:
             raise invalid(
-                "tool_choice", f"tool_choice allows {shown(name)}, which is none of the tools"
+                "tool_choice", f"tool_choice allows {as_json(name)}, which is none of the tools"
             )
     return [by_name[name] for name in by_name if name in names]

@@ -27,7 +27,7 @@ from akunu.server.fields.table import (
     without_effect,
 )
 from akunu.server.http.errors import invalid, unsupported
-from akunu.server.http.json_words import shown
+from akunu.server.http.json_words import as_json
 from akunu.server.openai.completions_answer import CompletionAnswer, CompletionFormat
 from akunu.server.settings import ServerSettings
 from akunu.server.text_request import TextRequest, text_request
@@ -38,11 +38,11 @@ def _prompts(name: str, value: Any) -> Mapping[str, Any]:
     if isinstance(value, str) or _is_ids(value):
         return {"prompts": [value]}
     if not isinstance(value, list) or not value:
-        raise invalid(name, f"{name} is {shown(value)}; it must be a text, token ids, or a list")
+        raise invalid(name, f"{name} is {as_json(value)}; it must be a text, token ids, or a list")
     for index, each in enumerate(value):
         if not isinstance(each, str) and not _is_ids(each):
             where = f"{name}[{index}]"
-            raise invalid(where, f"{where} is {shown(each)}; it must be a text or token ids")
+            raise invalid(where, f"{where} is {as_json(each)}; it must be a text or token ids")
     return {"prompts": value, "is_list": True}
 
 

@@ -162,14 +162,14 @@ def _is_id(value: Any) -> bool:
 def as_openai(found: Embedded, model: str, encoding: str) -> dict[str, Any]:
     """Return OpenAI's list of vectors."""
     data = [
-        {"object": "embedding", "index": index, "embedding": _written(vector, encoding)}
+        {"object": "embedding", "index": index, "embedding": _encoded(vector, encoding)}
         for index, vector in enumerate(found.vectors)
     ]
     usage = {"prompt_tokens": found.n_tokens, "total_tokens": found.n_tokens}
     return {"object": "list", "data": data, "model": model, "usage": usage}
 
 
-def _written(vector: NDArray[np.float32], encoding: str) -> str | list[float]:
+def _encoded(vector: NDArray[np.float32], encoding: str) -> str | list[float]:
     if encoding == "base64":
         return base64.b64encode(vector.astype("<f4").tobytes()).decode()
     return [float(each) for each in vector]

@@ -12,7 +12,7 @@ from typing import Any, Final
 from akunu.server.fields.image_parts import of_url
 from akunu.server.fields.table import unknown_keys
 from akunu.server.http.errors import invalid, unsupported
-from akunu.server.http.json_words import kind_of, shown
+from akunu.server.http.json_words import as_json, kind_of
 
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
 _KNOWN: Final = (
@@ -68,7 +68,7 @@ def _message(
     role = found.get("role")
     if role not in _ROLES:
         raise invalid(
-            "messages", f"{where}.role is {shown(role)}; it must be one of {', '.join(_ROLES)}"
+            "messages", f"{where}.role is {as_json(role)}; it must be one of {', '.join(_ROLES)}"
         )
     if role == "tool" and not isinstance(found.get("tool_call_id"), str):
         raise invalid("messages", f"{where}.tool_call_id must be the id of the call it answers")
@@ -91,7 +91,9 @@ def _message(
         of = found.get("name")
         called = calls_before.get(of) if isinstance(of, str) else None
         if called is None:
-            raise invalid("messages", f"a result of {shown(of)} is there, and no call of it before")
+            raise invalid(
+                "messages", f"a result of {as_json(of)} is there, and no call of it before"
+            )
         found["tool_call_id"] = called
     _note_calls(found, calls_before)
     return found
@@ -112,7 +114,7 @@ def _parts(parts: list[Any], where: str) -> Any:
         kind = part.get("type") if isinstance(part, dict) else None
         if kind in _MEDIA:
             raise unsupported(
-                "messages", f"{where}.content[{index}] is {shown(kind)}, which is not read here"
+                "messages", f"{where}.content[{index}] is {as_json(kind)}, which is not read here"
             )
         if kind == "image_url":
             image, place = part.get("image_url"), f"{where}.content[{index}].image_url"

@@ -83,7 +83,7 @@ class ResponseAnswer:
             return opening + self._delta("response.reasoning_text.delta", delta.text)
         n_told = len(self._calls.calls)
         self._calls.add(delta)
-        return b"".join(self._told(call) for call in self._calls.calls[n_told:])
+        return b"".join(self._function_call(call) for call in self._calls.calls[n_told:])
 
     def closed(self, index: int, stream: AsyncTextStream) -> bytes:
         """Return the end of the last item; a reply without any is an empty message."""
@@ -178,7 +178,7 @@ class ResponseAnswer:
         self._item = None
         return told
 
-    def _told(self, call: ToolCall) -> bytes:
+    def _function_call(self, call: ToolCall) -> bytes:
         before = self._close()
         item = self._call(call)
         self._item = item

@@ -20,7 +20,7 @@ from akunu.server.fields.table import (
     without_effect,
 )
 from akunu.server.http.errors import invalid, unsupported
-from akunu.server.http.json_words import shown
+from akunu.server.http.json_words import as_json
 from akunu.server.openai.chat_fields import allowed_only, tool_choice, top_logprobs
 from akunu.server.openai.responses_answer import ResponseAnswer
 from akunu.server.openai.responses_input import messages_of
@@ -54,7 +54,7 @@ def _text(name: str, value: Any) -> Mapping[str, Any]:
         if key == "verbosity":
             found[WITHOUT_EFFECT + name] = ["text.verbosity"]
         elif key != "format":
-            raise unsupported(name, f"text has {shown(key)}; only format is known")
+            raise unsupported(name, f"text has {as_json(key)}; only format is known")
         elif inner is not None:
             found.update(response_format("text.format", inner))
     return found
@@ -73,7 +73,7 @@ def _reasoning(name: str, value: Any) -> Mapping[str, Any]:
         elif key == "mode" and inner == "standard":
             continue  # the only one that there is
         else:
-            raise unsupported(name, f"reasoning has {shown(key)}; only effort is known")
+            raise unsupported(name, f"reasoning has {as_json(key)}; only effort is known")
     return found
 
 
@@ -87,7 +87,7 @@ def _include(name: str, value: Any) -> Mapping[str, Any]:
 def _stream_options(name: str, value: Any) -> Mapping[str, Any]:
     for key in checked(name, value, dict):
         if key != "include_obfuscation":
-            raise unsupported(name, f"stream_options has {shown(key)}; usage is told at the end")
+            raise unsupported(name, f"stream_options has {as_json(key)}; usage is told at the end")
     return {WITHOUT_EFFECT + name: ["stream_options"]}
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from akunu.server.fields.image_parts import joined_texts, not_fetched, of_url
 from akunu.server.fields.table import unknown_keys
 from akunu.server.http.errors import invalid, unsupported
-from akunu.server.http.json_words import kind_of, shown
+from akunu.server.http.json_words import as_json, kind_of
 from akunu.server.openai.responses_tools import name_within
 
 _ROLES: Final = ("user", "assistant", "system", "developer")
@@ -38,7 +38,7 @@ def messages_of(instructions: str | None, given: Any) -> tuple[list[dict[str, An
                 raise invalid("input", f"input[{index}] must be an object, got {kind_of(item)}")
             found.add(item, f"input[{index}]")
     else:
-        raise invalid("input", f"input is {shown(given)}; it must be a text or a list of items")
+        raise invalid("input", f"input is {as_json(given)}; it must be a text or a list of items")
     if instructions:
         _instruct(found.messages, instructions)
     return found.messages, list(found.unread)
@@ -84,7 +84,7 @@ class _Messages:
         elif kind == "reasoning":
             self._reasoning(item, where)
         else:
-            raise unsupported("input", f"{where} is of type {shown(kind)}: that is not read here")
+            raise unsupported("input", f"{where} is of type {as_json(kind)}: that is not read here")
 
     def _note_parts(self, name: str, parts: Any) -> None:
         """Note the keys of parts that nobody reads."""
@@ -96,7 +96,7 @@ class _Messages:
         role = item.get("role")
         if role not in _ROLES:
             raise invalid(
-                "input", f"{where}.role is {shown(role)}; it must be one of {', '.join(_ROLES)}"
+                "input", f"{where}.role is {as_json(role)}; it must be one of {', '.join(_ROLES)}"
             )
         content, place = item.get("content"), f"{where}.content"
         if role == "assistant":
@@ -167,7 +167,7 @@ def _text(content: Any, where: str) -> str:
 def _part_text(part: Any, where: str) -> str:
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(kind, str) or kind not in _TEXTS:
-        raise unsupported("input", f"{where} is of type {shown(kind)}: only text is read here")
+        raise unsupported("input", f"{where} is of type {as_json(kind)}: only text is read here")
     text = part.get(_TEXTS[kind])
     if not isinstance(text, str):
         raise invalid("input", f"{where} has no text")

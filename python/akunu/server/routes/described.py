@@ -71,7 +71,7 @@ def fields_of_routes(routers: Iterable[tuple[str, APIRouter]]) -> dict[str, Mapp
         for prefix, router in routers
         for route in router.routes
         if isinstance(route, APIRoute) and isinstance(route.openapi_extra, RequestBody)
-        for method in route.methods
+        for method in route.methods or ()
     }
 
 
