@@ -58,7 +58,7 @@ def main() -> None:
     )
     parser.add_argument("model")
     parser.add_argument("cases", nargs="+", metavar="TEXTSxPROMPTxREPLY")
-    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--device", default="auto")
     parser.add_argument("--context", type=int, default=4096)
     parser.add_argument("--kv-memory", type=int, default=None, help="bytes")
     options = parser.parse_args()

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tools.measured_table import run_tool
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "kernels"))
 from harness import Run, make_step, pack_params
 

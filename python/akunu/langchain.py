@@ -6,7 +6,10 @@
 
 from __future__ import annotations
 
-from langchain_core.embeddings import Embeddings
+try:
+    from langchain_core.embeddings import Embeddings
+except ImportError as error:
+    raise ImportError("akunu.langchain needs LangChain: pip install langchain-core") from error
 
 from akunu.sentence_encoder import SentenceEncoder
 

@@ -23,7 +23,9 @@ def named_sources(given: Sequence[str]) -> dict[str, str]:
         if not alias or not source:
             raise ArgumentError(f"{each!r} is no model: write MODEL, or NAME=MODEL")
         if alias in named:
-            raise ArgumentError(f"two models are called {alias!r}: name one with NAME=MODEL")
+            raise ArgumentError(
+                f"two models are called {alias!r}: give one another name, NAME=MODEL"
+            )
         named[alias] = source
     return named
 

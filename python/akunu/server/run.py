@@ -43,7 +43,7 @@ def check_reach(settings: ServerSettings) -> None:
     if settings.is_local or settings.without_key or Keys.of(settings):
         return
     raise ArgumentError(
-        f"host is {settings.host}, which other machines reach, and there is no API key: set one "
+        f"host is {settings.host}, which is beyond this machine, and there is no API key: set one "
         "(AKUNU_SERVE_API_KEYS, --api-key-file), or allow everybody with --without-key"
     )
 

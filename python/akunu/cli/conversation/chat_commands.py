@@ -101,6 +101,9 @@ COMMANDS: Final = (
     Command("/exit", "", "leave, as Ctrl-D does", ("/quit", "/bye")),
 )
 
+_NO_SAMPLING: Final = (settings.THINKING, settings.THINKING_BUDGET, *FORMS, *SWITCHES)
+"""Names that `/set` knows besides the fields of SamplingOptions."""
+
 _TYPING: Final = (
     "Enter sends; Alt-Enter or Ctrl-J begins a new line, as does Enter behind a \\; a paste is one "
     'entry. """ opens a text of several lines, and the next """ ends it. Ctrl-R searches what was '
@@ -239,8 +242,8 @@ class ChatCommands:
             _say(f"{name} is {switch(session.reply, name)}")
         else:
             session = self._session
+            field = settings.field_name(name, _NO_SAMPLING)
             given = settings.changed(session.given, name, value.strip())
-            field = settings.field_name(name)
             n_tokens = session.model.config.vocab_size
             for option in ("logit_bias", "stop_token_ids"):
                 for token in given.get(option) or ():
@@ -296,7 +299,7 @@ class ChatCommands:
         }
         about = "system message" if name == "system" else name
         if name and about not in facts:
-            field = settings.field_name(name)
+            field = settings.field_name(name, _NO_SAMPLING)
             _tell_row(field, settings.described(field, session.model, session.given))
             return
         for label, value in facts.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
@@ -47,8 +47,10 @@ def names() -> list[str]:
     return list(_FIELDS)
 
 
-def field_name(name: str) -> str:
+def field_name(name: str, others: Sequence[str] = ()) -> str:
     """Return the field of SamplingOptions that a person means; raises ArgumentError.
+
+    `others`: names that the error lists besides.
 
     >>> field_name("top-k"), field_name("num_predict")
     ('top_k', 'max_tokens')
@@ -59,9 +61,10 @@ def field_name(name: str) -> str:
         return plain
     if plain in _AT_LOAD:
         raise ArgumentError(f"{name} is chosen when akunu starts: akunu chat {_AT_LOAD[plain]} ...")
-    close = difflib.get_close_matches(plain, _FIELDS, n=1)
+    all_names = (*_FIELDS, *others)
+    close = difflib.get_close_matches(plain, all_names, n=1)
     meant = f" (did you mean {close[0]}?)" if close else ""
-    raise ArgumentError(f"there is no option {name}{meant}; there are: {', '.join(_FIELDS)}")
+    raise ArgumentError(f"there is no option {name}{meant}; there are: {', '.join(all_names)}")
 
 
 def changed(given: Mapping[str, Any], name: str, text: str) -> dict[str, Any]:
