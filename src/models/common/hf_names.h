@@ -1,19 +1,31 @@
-// The names of tensors in directories of Hugging Face, by naming. A tensor by another name is a rule here; a naming of its
-// own is a value of HfNaming, a NameRules in `hf_names`, and `hf_embedding`. names.cpp applies them.
+// The names of tensors in directories of Hugging Face, which MLX has too, without what stands before "layers." and
+// "embed_tokens" ("model.", "language_model.model."). A family's own stand in its file; here is what several have.
+#pragma once
+
 #include <array>
 #include <string_view>
 
-#include "weight/delta_projections.h"
-#include "weight/name_tables.h"
-#include "weight/whisper_names.h"
+#include "models/common/name_rules.h"
 
 namespace akunu {
-namespace {
+
+// The names of a family's directories.
+struct HfNames {
+  const NameRules* rules = nullptr;
+  // The tensor that every model of it has, and before whose name others' prefix stands.
+  std::string_view embedding = "embed_tokens.weight";
+  const NameRules* of_classifier = nullptr;  // where tensors behind the pool are taken, too
+  const HfNames* with_images = nullptr;      // where what reads images is there, too
+  // Where MLX's converter has turned the convolutions, and with them changed norms.
+  const HfNames* of_mlx = nullptr;
+};
+
+namespace hf {
 
 // Hugging Face's names, without what stands before those of the text model. Gemma's norms multiply by
 // 1 + w.
 template <Transform kNorm>
-constexpr std::array kHfModel{
+inline constexpr std::array kModel{
     same("embed_tokens", "token_embedding"),
     same("norm", "output_norm", kNorm),
     same("lm_head", "output"),
@@ -21,7 +33,7 @@ constexpr std::array kHfModel{
     same("final_layernorm", "output_norm", kNorm),  // Falcon-H1's
 };
 
-constexpr std::array kHfProjections{
+inline constexpr std::array kProjections{
     // Phi-3's.
     NameRule{"self_attn.qkv_proj",
              {{{"attention.q", PieceRows::query},
@@ -133,7 +145,7 @@ constexpr std::array kHfProjections{
 };
 
 // Experts. Those of directories that have a tensor for each were stacked before (hf_experts.h).
-constexpr std::array kHfExperts{
+inline constexpr std::array kExperts{
     same("mlp.gate", "ffn.router"),
     stack("mlp.experts.gate_proj", "ffn.experts.gate"),
     stack("mlp.experts.up_proj", "ffn.experts.up"),
@@ -181,13 +193,13 @@ constexpr std::array kHfExperts{
 };
 
 // Granite's expert of all rows, beside others.
-constexpr std::array kHfSharedMlp{
+inline constexpr std::array kSharedMlp{
     NameRule{"shared_mlp.input_linear",
              {{{"ffn.shared.gate", PieceRows::half}, {"ffn.shared.up", PieceRows::half}}}},
     same("shared_mlp.output_linear", "ffn.shared.down"),
 };
 
-constexpr std::array kHfGptOss{
+inline constexpr std::array kGptOss{
     same("self_attn.sinks", "attention.sinks"),
     same("mlp.router", "ffn.router"),
     NameRule{.name = "mlp.experts.gate_up_proj",
@@ -198,7 +210,7 @@ constexpr std::array kHfGptOss{
 };
 
 template <Transform kNorm>
-constexpr std::array kHfHeadNorms{
+inline constexpr std::array kHeadNorms{
     same("self_attn.q_norm", "attention.q_norm", kNorm),
     same("self_attn.k_norm", "attention.k_norm", kNorm),
     same("input_layernorm", "attention_norm", kNorm),
@@ -213,7 +225,7 @@ constexpr std::array kHfHeadNorms{
 
 // Of a prediction head, whose tensors hf_source.cpp gives the number of a layer.
 template <Transform kNorm>
-constexpr std::array kHfAhead{
+inline constexpr std::array kAhead{
     same("mtp.fc", "ahead.join"),
     same("mtp.pre_fc_norm_embedding", "ahead.embedding_norm", kNorm),
     same("mtp.pre_fc_norm_hidden", "ahead.hidden_norm", kNorm),
@@ -221,7 +233,7 @@ constexpr std::array kHfAhead{
 };
 
 template <Transform kNorm>
-constexpr std::array kHfTwoNorms{
+inline constexpr std::array kTwoNorms{
     same("post_attention_layernorm", "ffn_norm", kNorm),
     same("ffn_norm", "ffn_norm", kNorm),          // LFM2's
     same("pre_ff_layernorm", "ffn_norm", kNorm),  // Falcon-H1's
@@ -230,21 +242,21 @@ constexpr std::array kHfTwoNorms{
     same("post_mlp_layernorm", "ffn_post_norm", kNorm),
 };
 
-constexpr std::array kHfNormsBehind{
+inline constexpr std::array kNormsBehind{
     same("post_attention_layernorm", "attention_post_norm"),
     same("post_feedforward_layernorm", "ffn_post_norm"),
 };
 
 // Later Gemmas have norms behind both parts of a layer, too.
 template <Transform kNorm>
-constexpr std::array kHfFourNorms{
+inline constexpr std::array kFourNorms{
     same("post_attention_layernorm", "attention_post_norm", kNorm),
     same("pre_feedforward_layernorm", "ffn_norm", kNorm),
     same("post_feedforward_layernorm", "ffn_post_norm", kNorm),
 };
 
 // Gemma 4's.
-constexpr std::array kHfPerLayer{
+inline constexpr std::array kPerLayer{
     same("post_per_layer_input_norm", "per_layer_post_norm"),
     same("layer_scalar", "output_scale"),
     same("router.proj", "ffn.router"),
@@ -257,7 +269,7 @@ constexpr std::array kHfPerLayer{
     same("post_feedforward_layernorm_2", "experts_post_norm"),
 };
 // Gemma 3n's.
-constexpr std::array kHfStreams{
+inline constexpr std::array kStreams{
     same("laurel.post_laurel_norm", "branch.post_norm"),
     same("altup.router_norm", "streams.router_norm"),
     numbers("altup.modality_router", "streams.router"),
@@ -265,7 +277,7 @@ constexpr std::array kHfStreams{
     numbers("altup.correction_coefs", "streams.correct"),
     same("altup.correct_output_scale", "streams.scale"),
 };
-constexpr std::array kHfStreamsModel{
+inline constexpr std::array kStreamsModel{
     same("altup_projections.0", "streams.in.0"),
     same("altup_projections.1", "streams.in.1"),
     same("altup_projections.2", "streams.in.2"),
@@ -273,7 +285,7 @@ constexpr std::array kHfStreamsModel{
     same("altup_unembed_projections.1", "streams.out.1"),
     same("altup_unembed_projections.2", "streams.out.2"),
 };
-constexpr std::array kHfGemma4Model{
+inline constexpr std::array kGemma4Model{
     same("embed_tokens", "token_embedding"),
     same("norm", "output_norm"),
     same("lm_head", "output"),
@@ -282,38 +294,38 @@ constexpr std::array kHfGemma4Model{
     same("per_layer_projection_norm", "per_layer_norm"),
 };
 
-constexpr std::array kHfMixersNorm{same("norm", "attention_norm")};
-constexpr std::array kHfMixersModel{
+inline constexpr std::array kMixersNorm{same("norm", "attention_norm")};
+inline constexpr std::array kMixersModel{
     same("embeddings", "token_embedding"),
     same("norm_f", "output_norm"),
     same("lm_head", "output"),
 };
 
 template <Transform kNorm>
-constexpr auto kHfLayer =
-    joined(kHfProjections, kHfExperts, kHfHeadNorms<kNorm>, kHfTwoNorms<kNorm>, kHfAhead<kNorm>);
+inline constexpr auto kLayer =
+    joined(kProjections, kExperts, kHeadNorms<kNorm>, kTwoNorms<kNorm>, kAhead<kNorm>);
 // The first rule of a name holds.
-constexpr auto kHfSharedMlpLayer = joined(kHfSharedMlp, kHfLayer<Transform::none>);
-constexpr auto kHfMixersLayer = joined(kHfProjections, kHfMixersNorm);
-constexpr auto kHfLaterGemmaLayer =
-    joined(kHfProjections, kHfHeadNorms<Transform::add_one>, kHfFourNorms<Transform::add_one>);
-constexpr auto kHfGemma4Layer = joined(kHfProjections, kHfHeadNorms<Transform::none>,
-                                       kHfFourNorms<Transform::none>, kHfPerLayer);
-constexpr auto kHfGemma3nModel = joined(kHfGemma4Model, kHfStreamsModel);
-constexpr auto kHfGemma3nLayer = joined(kHfGemma4Layer, kHfStreams);
-constexpr auto kHfNormsBehindLayer =
-    joined(kHfProjections, kHfHeadNorms<Transform::none>, kHfNormsBehind);
+inline constexpr auto kSharedMlpLayer = joined(kSharedMlp, kLayer<Transform::none>);
+inline constexpr auto kMixersLayer = joined(kProjections, kMixersNorm);
+inline constexpr auto kLaterGemmaLayer =
+    joined(kProjections, kHeadNorms<Transform::add_one>, kFourNorms<Transform::add_one>);
+inline constexpr auto kGemma4Layer =
+    joined(kProjections, kHeadNorms<Transform::none>, kFourNorms<Transform::none>, kPerLayer);
+inline constexpr auto kGemma3nModel = joined(kGemma4Model, kStreamsModel);
+inline constexpr auto kGemma3nLayer = joined(kGemma4Layer, kStreams);
+inline constexpr auto kNormsBehindLayer =
+    joined(kProjections, kHeadNorms<Transform::none>, kNormsBehind);
 
-constexpr auto kHfGptOssLayer =
-    joined(kHfProjections, kHfGptOss, kHfHeadNorms<Transform::none>, kHfTwoNorms<Transform::none>);
+inline constexpr auto kGptOssLayer =
+    joined(kProjections, kGptOss, kHeadNorms<Transform::none>, kTwoNorms<Transform::none>);
 
-constexpr std::array kBertModel{
+inline constexpr std::array kBertModel{
     same("embeddings.word_embeddings", "token_embedding"),
     same("embeddings.position_embeddings", "position_embedding"),
     same("embeddings.token_type_embeddings", "token_types"),
     same("embeddings.LayerNorm", "embedding_norm"),
 };
-constexpr std::array kBertLayer{
+inline constexpr std::array kBertLayer{
     same("attention.self.query", "attention.q"),
     same("attention.self.key", "attention.k"),
     same("attention.self.value", "attention.v"),
@@ -323,32 +335,33 @@ constexpr std::array kBertLayer{
     same("output.dense", "ffn.down"),
     same("output.LayerNorm", "layer_output_norm"),
 };
-constexpr std::string_view kGuesses = "it guesses hidden tokens, and texts are embedded without it";
-constexpr std::array kBertLeftOut{
+inline constexpr std::string_view kGuesses =
+    "it guesses hidden tokens, and texts are embedded without it";
+inline constexpr std::array kBertLeftOut{
     LeftOut{"embeddings.position_ids", "it counts positions"},
     LeftOut{"cls.*", kGuesses},
     LeftOut{"lm_head.*", kGuesses},
     // Only classifiers read what it makes of the first token.
     LeftOut{"pooler.*", "texts are embedded without it"},
 };
-constexpr std::array kBertClassifierLeftOut{
+inline constexpr std::array kBertClassifierLeftOut{
     LeftOut{"embeddings.position_ids", "it counts positions"},
 };
 
 // What classifiers have behind the pool. BERT's read what its pooler makes of the first token.
-constexpr std::array kHfHead{
+inline constexpr std::array kHead{
     same("pooler.dense", "head.dense"),         same("classifier.dense", "head.dense"),
     same("classifier.out_proj", "head.output"), same("classifier", "head.output"),
     same("head.dense", "head.dense"),           same("head.norm", "head.norm"),
 };
 
 // nomic-bert as its authors' code has it; transformers writes the same.
-constexpr std::array kNomicModel{
+inline constexpr std::array kNomicModel{
     same("embeddings.word_embeddings", "token_embedding"),
     same("embeddings.token_type_embeddings", "token_types"),
     same("emb_ln", "embedding_norm"),
 };
-constexpr std::array kNomicLayer{
+inline constexpr std::array kNomicLayer{
     NameRule{"attn.Wqkv",
              {{{"attention.q", PieceRows::query},
                {"attention.k", PieceRows::key_value},
@@ -360,12 +373,12 @@ constexpr std::array kNomicLayer{
     same("mlp.fc2", "ffn.down"),
     same("norm2", "layer_output_norm"),
 };
-constexpr std::array kModernBertModel{
+inline constexpr std::array kModernBertModel{
     same("embeddings.tok_embeddings", "token_embedding"),
     same("embeddings.norm", "embedding_norm"),
     same("final_norm", "output_norm"),
 };
-constexpr std::array kModernBertLayer{
+inline constexpr std::array kModernBertLayer{
     NameRule{"attn.Wqkv",
              {{{"attention.q", PieceRows::query},
                {"attention.k", PieceRows::key_value},
@@ -376,16 +389,16 @@ constexpr std::array kModernBertLayer{
     same("mlp.Wo", "ffn.down"),
     same("mlp_norm", "ffn_norm"),
 };
-constexpr std::array kModernBertLeftOut{
+inline constexpr std::array kModernBertLeftOut{
     LeftOut{"head.*", kGuesses},
     LeftOut{"decoder.*", kGuesses},
 };
 
-constexpr std::string_view kImages = "it is of an encoder of images, and akunu reads text";
-constexpr std::string_view kSounds = "it is of an encoder of sounds, and akunu reads text";
-constexpr std::string_view kFp8Activations = "akunu rounds no activations to FP8";
+inline constexpr std::string_view kImages = "it is of an encoder of images, and akunu reads text";
+inline constexpr std::string_view kSounds = "it is of an encoder of sounds, and akunu reads text";
+inline constexpr std::string_view kFp8Activations = "akunu rounds no activations to FP8";
 // Those of what reads Gemma 3's images, as name_of_image_tensor has them; a layer's beside a decoder's.
-constexpr std::array kHfGemma3ImagesModel{
+inline constexpr std::array kGemma3ImagesModel{
     NameRule{"vision_tower.embeddings.patch_embedding",
              {{{"encoder.patch_embedding"}}},
              Transform::none,
@@ -396,19 +409,19 @@ constexpr std::array kHfGemma3ImagesModel{
     same("multi_modal_projector.mm_soft_emb_norm", "encoder.projection_norm", Transform::add_one),
     same("multi_modal_projector.mm_input_projection", "encoder.projection"),
 };
-constexpr std::array kHfSiglipLayer{
+inline constexpr std::array kSiglipLayer{
     same("layer_norm1", "attention_norm"),
     same("layer_norm2", "ffn_norm"),
     same("mlp.fc1", "ffn.up"),
     same("mlp.fc2", "ffn.down"),
 };
-constexpr std::array kHfGemma3ImagesLeftOut{
+inline constexpr std::array kGemma3ImagesLeftOut{
     LeftOut{"vision_tower.embeddings.position_ids", "it counts positions"},
     LeftOut{"vision_tower.head.*", "it makes one vector of an image, and a text gets several"},
 };
 
 // In every directory.
-constexpr std::array kHfAlwaysLeftOut{
+inline constexpr std::array kAlwaysLeftOut{
     LeftOut{"layers.*.rotary_emb.inv_freq", "RoPE's frequencies follow from the model's numbers"},
     LeftOut{"rotary_emb.inv_freq", "RoPE's frequencies follow from the model's numbers"},
     LeftOut{"*.input_scale", kFp8Activations},
@@ -416,7 +429,7 @@ constexpr std::array kHfAlwaysLeftOut{
     LeftOut{"*.k_scale", kFp8Activations},
     LeftOut{"*.v_scale", kFp8Activations},
 };
-constexpr std::array kHfOtherPartsLeftOut{
+inline constexpr std::array kOtherPartsLeftOut{
     LeftOut{"vision_tower.*", kImages},
     LeftOut{"model.vision_tower.*", kImages},
     LeftOut{"vision_model.*", kImages},
@@ -434,100 +447,32 @@ constexpr std::array kHfOtherPartsLeftOut{
     LeftOut{"mtp.*", kWhyLayerBehind},
     LeftOut{"model.image_newline", kImages},
 };
-constexpr auto kHfLeftOut = joined(kHfAlwaysLeftOut, kHfOtherPartsLeftOut);
+inline constexpr auto kLeftOut = joined(kAlwaysLeftOut, kOtherPartsLeftOut);
 
-}  // namespace
+// Llama's; Qwen's and Mistral's are the same.
+extern const HfNames kUsualNames;
+// The same, but norms multiply by 1 + w. MLX's converter has added the 1 to Qwen3.5's, not to Gemma's.
+extern const HfNames kCentredNormsNames;
+extern const HfNames kGemmaNames;
+// Gemma 2 and 3: norms behind attention and the feed-forward network, too.
+extern const HfNames kLaterGemmaNames;
+// The same, whose norms multiply by w.
+extern const HfNames kGemma4Names;
+// Gemma 4's, with streams of the residual.
+extern const HfNames kGemma3nNames;
+// OLMo 2 and EXAONE 4: norms behind only.
+extern const HfNames kNormsBehindNames;
+// "encoder.layer.", behind "bert." or nothing; RoBERTa's are the same.
+extern const HfNames kBertNames;
+// Of its authors' code.
+extern const HfNames kNomicBertNames;
+extern const HfNames kModernBertNames;
+// Llama's, of Granite with experts and one for all rows.
+extern const HfNames kSharedMlpNames;
+// Nemotron-H's, behind "backbone.".
+extern const HfNames kMixersNames;
+// Experts' matrices [k, n], rows of gate and up in turns.
+extern const HfNames kGptOssNames;
 
-const NameRules& hf_names(HfNaming naming, bool classifies) {
-  static constexpr NameRules kUsual{"layers.", kHfModel<Transform::none>, kHfLayer<Transform::none>,
-                                    kHfLeftOut};
-  static constexpr NameRules kSharedMlp{"layers.", kHfModel<Transform::none>, kHfSharedMlpLayer,
-                                        kHfLeftOut};
-  static constexpr NameRules kMixers{"layers.", kHfMixersModel, kHfMixersLayer, kHfLeftOut};
-  static constexpr NameRules kGemma{"layers.", kHfModel<Transform::add_one>,
-                                    kHfLayer<Transform::add_one>, kHfLeftOut};
-  static constexpr NameRules kLaterGemma{"layers.", kHfModel<Transform::add_one>,
-                                         kHfLaterGemmaLayer, kHfLeftOut};
-  static constexpr auto kGemma3ImagesModel =
-      joined(kHfModel<Transform::add_one>, kHfGemma3ImagesModel);
-  static constexpr auto kGemma3ImagesLayer = joined(kHfLaterGemmaLayer, kHfSiglipLayer);
-  static constexpr auto kGemma3ImagesLeftOut = joined(kHfAlwaysLeftOut, kHfGemma3ImagesLeftOut);
-  static constexpr NameRules kGemma3Images{"layers.", kGemma3ImagesModel, kGemma3ImagesLayer,
-                                           kGemma3ImagesLeftOut, "vision_tower.encoder.layers."};
-  static constexpr NameRules kGemma4{"layers.", kHfGemma4Model, kHfGemma4Layer, kHfLeftOut};
-  static constexpr NameRules kGemma3n{"layers.", kHfGemma3nModel, kHfGemma3nLayer, kHfLeftOut};
-  static constexpr NameRules kNormsBehind{"layers.", kHfModel<Transform::none>, kHfNormsBehindLayer,
-                                          kHfLeftOut};
-  static constexpr NameRules kGptOss{"layers.", kHfModel<Transform::none>, kHfGptOssLayer,
-                                     kHfLeftOut};
-  static constexpr NameRules kBert{"encoder.layer.", kBertModel, kBertLayer, kBertLeftOut};
-  static constexpr auto kBertHeadModel = joined(kBertModel, kHfHead);
-  static constexpr NameRules kBertHead{"encoder.layer.", kBertHeadModel, kBertLayer,
-                                       kBertClassifierLeftOut};
-  static constexpr NameRules kNomic{"encoder.layers.", kNomicModel, kNomicLayer, kBertLeftOut};
-  static constexpr NameRules kModern{"layers.", kModernBertModel, kModernBertLayer,
-                                     kModernBertLeftOut};
-  static constexpr auto kModernHeadModel = joined(kModernBertModel, kHfHead);
-  static constexpr NameRules kModernHead{"layers.", kModernHeadModel, kModernBertLayer,
-                                         kBertClassifierLeftOut};
-  switch (naming) {
-    case HfNaming::whisper:
-      return whisper_hf_names();
-    case HfNaming::usual:
-      return kUsual;
-    case HfNaming::shared_mlp:
-      return kSharedMlp;
-    case HfNaming::mixers:
-      return kMixers;
-    case HfNaming::gemma:
-    case HfNaming::centred_norms:
-      return kGemma;
-    case HfNaming::later_gemma:
-      return kLaterGemma;
-    case HfNaming::gemma3_images:
-      return kGemma3Images;
-    case HfNaming::gemma4:
-      return kGemma4;
-    case HfNaming::gemma3n:
-      return kGemma3n;
-    case HfNaming::norms_behind:
-      return kNormsBehind;
-    case HfNaming::gpt_oss:
-      return kGptOss;
-    case HfNaming::bert:
-      return classifies ? kBertHead : kBert;
-    case HfNaming::nomic_bert:
-      return kNomic;
-    case HfNaming::modern_bert:
-      return classifies ? kModernHead : kModern;
-  }
-  __builtin_unreachable();
-}
-
-std::string_view hf_embedding(HfNaming naming) {
-  switch (naming) {
-    case HfNaming::usual:
-    case HfNaming::shared_mlp:
-    case HfNaming::gemma:
-    case HfNaming::centred_norms:
-    case HfNaming::later_gemma:
-    case HfNaming::gemma3_images:
-    case HfNaming::gemma4:
-    case HfNaming::gemma3n:
-    case HfNaming::norms_behind:
-    case HfNaming::gpt_oss:
-      return "embed_tokens.weight";
-    case HfNaming::bert:
-    case HfNaming::nomic_bert:
-      return "embeddings.word_embeddings.weight";
-    case HfNaming::mixers:
-      return "embeddings.weight";
-    case HfNaming::modern_bert:
-      return "embeddings.tok_embeddings.weight";
-    case HfNaming::whisper:
-      return "decoder.embed_tokens.weight";
-  }
-  __builtin_unreachable();
-}
-
+}  // namespace hf
 }  // namespace akunu

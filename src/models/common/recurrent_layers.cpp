@@ -1,12 +1,10 @@
-// Decoders with layers that have no attention: short convolutions, scans (Mamba-2), the gated delta rule. families.h
-// says what a family is.
 #include <string>
 
 #include "core/error.h"
-#include "core/families/families.h"
 #include "core/kernel_params.h"
+#include "models/common/layers.h"
 
-namespace akunu::families {
+namespace akunu::models {
 namespace {
 
 constexpr uint32_t kMostWidth = 64;
@@ -27,9 +25,7 @@ void check_width(uint32_t width, const std::string& before, const std::string& b
 
 }  // namespace
 
-// LFM2 (Liquid AI, 2025): qwen3, most of whose layers have a short convolution instead of attention.
-ArchDescriptor lfm2(const ModelConfig& config) {
-  ArchDescriptor arch = qwen3(config);
+void give_convolutions(ArchDescriptor& arch, const ModelConfig& config) {
   for (size_t i = 0; i < arch.layers.size(); ++i) {
     if (!config.layers[i].convolves) continue;
     LayerDescriptor& layer = arch.layers[i];
@@ -37,12 +33,8 @@ ArchDescriptor lfm2(const ModelConfig& config) {
     layer.convolution = ShortConvolution{.dim = config.dim, .width = config.convolution_width};
     check_width(config.convolution_width, "the width of the short convolution is ", "");
   }
-  return arch;
 }
 
-namespace {
-
-// Layers with the gated delta rule instead of attention.
 void give_delta_rules(ArchDescriptor& arch, const ModelConfig& config) {
   const DeltaRule& rule = config.delta_rule;
   const auto text = [](uint64_t number) { return std::to_string(number); };
@@ -72,22 +64,7 @@ void give_delta_rules(ArchDescriptor& arch, const ModelConfig& config) {
   }
 }
 
-}  // namespace
-
-// Qwen3.5 (2026): qwen3 with gates on what attention makes, three of four layers having the gated delta
-// rule instead. Its norms multiply by 1 + w; whoever makes the file adds the 1.
-ArchDescriptor qwen35(const ModelConfig& config) {
-  ArchDescriptor arch = qwen3(config);
-  for (size_t i = 0; i < arch.layers.size(); ++i)
-    arch.layers[i].output_gate = !config.layers[i].recurs;
-  give_delta_rules(arch, config);
-  return arch;
-}
-
-namespace {
-
-// Layers that scan, instead of attending or beside it.
-void give_scans(ArchDescriptor& arch, const ModelConfig& config, Mixer mixer = Mixer::scan) {
+void give_scans(ArchDescriptor& arch, const ModelConfig& config, Mixer mixer) {
   const Scan& from = config.scan;
   const auto text = [](uint64_t number) { return std::to_string(number); };
   for (size_t i = 0; i < arch.layers.size(); ++i) {
@@ -122,70 +99,4 @@ void give_scans(ArchDescriptor& arch, const ModelConfig& config, Mixer mixer = M
   }
 }
 
-}  // namespace
-
-// Qwen3.5 and Qwen3-Next (2025) with experts, and one more for all rows, with a router of its own.
-ArchDescriptor qwen35_moe(const ModelConfig& config) {
-  ArchDescriptor arch = qwen35(config);
-  give_experts(arch, config, Scoring::softmax, true);
-  return arch;
-}
-
-// Kimi-Linear (Moonshot AI, 2025): DeepSeek-V3 without rotary positions, three of four layers having the delta rule
-// whose channels decay apart.
-ArchDescriptor kimi_linear(const ModelConfig& config) {
-  ArchDescriptor arch = llama(config);
-  give_latents(arch, config);
-  for (LayerDescriptor& layer : arch.layers) layer.rope_style = RopeStyle::none;
-  give_delta_rules(arch, config);
-  give_experts(arch, config, Scoring::sigmoid, true);
-  return arch;
-}
-
-// Granite 4 (2025): most of whose layers scan. Dense, or with experts and one more for all rows.
-ArchDescriptor granite_hybrid(const ModelConfig& config) {
-  ArchDescriptor arch = granite_moe(config);
-  give_scans(arch, config);
-  return arch;
-}
-
-// Nemotron-H (2025): each layer is one thing alone, a scan, attention without positions, or a feed-forward
-// network, and has one norm. All layers of Mamba-2 (2024) scan.
-ArchDescriptor nemotron_h(const ModelConfig& config) {
-  ArchDescriptor arch = qwen2(config);
-  for (LayerDescriptor& layer : arch.layers) {
-    layer.rope_style = RopeStyle::none;
-    if (layer.ffn_dim == 0) {
-      layer.feed_forward = FeedForward::none;
-      continue;
-    }
-    layer.mixer = Mixer::none;
-    layer.feed_forward = FeedForward::plain;
-    layer.activation = Activation::relu_squared;
-  }
-  give_scans(arch, config);
-  return arch;
-}
-
-// Nemotron 3 (2025): its feed-forward networks are experts without gates, and one more for all rows.
-ArchDescriptor nemotron_h_moe(const ModelConfig& config) {
-  ArchDescriptor arch = nemotron_h(config);
-  give_experts(arch, config, Scoring::sigmoid, true);
-  for (LayerDescriptor& layer : arch.layers)
-    if (layer.feed_forward == FeedForward::none) layer.experts.reset();
-  return arch;
-}
-
-// Falcon-H1 (TII, 2025): qwen2 whose every layer scans beside its attention, with factors on nearly everything. Files
-// that have them in the weights say none.
-ArchDescriptor falcon_h1(const ModelConfig& config) {
-  ArchDescriptor arch = qwen2(config);
-  give_scans(arch, config, Mixer::attention_and_scan);
-  give_attention_scale(arch, config, 0);
-  if (config.embedding_scale != 0) arch.embedding_scale = config.embedding_scale;
-  if (config.logit_scale != 0) arch.logit_scale = config.logit_scale;
-  for (LayerDescriptor& layer : arch.layers) layer.factors = config.layer_factors;
-  return arch;
-}
-
-}  // namespace akunu::families
+}  // namespace akunu::models

@@ -1,27 +1,22 @@
-// The names of tensors in GGUF files. A tensor by another name is a rule here; names.cpp applies them.
+// The names of tensors in GGUF files. A tensor by another name is a rule here, or in the file of its family.
+#pragma once
+
 #include <array>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
-#include "core/arch.h"
-#include "weight/delta_projections.h"
-#include "weight/name_tables.h"
-#include "weight/whisper_names.h"
+#include "models/common/name_rules.h"
 
-namespace akunu {
-namespace {
+namespace akunu::gguf {
 
 // LFM2's last norm has the name that others' has behind the embedding.
-constexpr std::array kGgufLfm2Model{
+inline constexpr std::array kLfm2Model{
     same("token_embd", "token_embedding"),
     same("token_embd_norm", "output_norm"),
     same("output", "output"),
     same("rope_freqs", "rope_factors"),
 };
 
-constexpr std::array kGgufModel{
+inline constexpr std::array kModel{
     same("token_embd", "token_embedding"),
     same("output_norm", "output_norm"),
     same("output", "output"),
@@ -45,7 +40,7 @@ constexpr std::array kGgufModel{
 
 // Some architectures keep query, key and value in one tensor, and the gate above the rows of up
 // (phi3); nothing forbids it for others.
-constexpr std::array kGgufLayer{
+inline constexpr std::array kLayer{
     NameRule{"attn_qkv",
              {{{"attention.q", PieceRows::query},
                {"attention.k", PieceRows::key_value},
@@ -116,7 +111,7 @@ constexpr std::array kGgufLayer{
 };
 // Of the delta rule, in architectures whose layers have it or attention; a tensor of those that have a rule
 // above, too, is this one.
-constexpr std::array kGgufDelta{
+inline constexpr std::array kDelta{
     same("attn_qkv", "delta.qkv"),
     same("attn_gate", "delta.gate"),
     same("ssm_alpha", "delta.a"),
@@ -135,7 +130,7 @@ constexpr std::array kGgufDelta{
     same("nextn.shared_head_norm", "ahead.output_norm"),
 };
 // Of the delta rule whose channels decay apart; its projections of q, k and v and the output are called attention's.
-constexpr std::array kGgufChannels{
+inline constexpr std::array kChannels{
     same("ssm_f_a", "delta.a_low"),
     same("ssm_f_b", "delta.a"),
     same("ssm_g_a", "delta.gate_low"),
@@ -148,14 +143,14 @@ constexpr std::array kGgufChannels{
     numbers("ssm_a", "delta.rate"),
     same("ssm_norm", "delta.norm"),
 };
-constexpr std::array kGgufNorms{
+inline constexpr std::array kNorms{
     same("post_attention_norm", "attention_post_norm"),
     same("ffn_norm", "ffn_norm"),
 };
 // Seed-OSS, GLM-4.5, gpt-oss and Qwen3.5 call the norm before the feed-forward network as Hugging Face does.
-constexpr std::array kGgufSeedNorms{same("post_attention_norm", "ffn_norm")};
+inline constexpr std::array kSeedNorms{same("post_attention_norm", "ffn_norm")};
 
-constexpr std::array kGgufLeftOut{
+inline constexpr std::array kLeftOut{
     // Buffers that old checkpoints of llama carry along; llama.cpp and transformers ignore them too.
     LeftOut{"blk.*.attn_rot_embd.weight", "RoPE's frequencies follow from the model's numbers"},
     // Ollama's files hold the encoder of images beside the model of text.
@@ -163,39 +158,16 @@ constexpr std::array kGgufLeftOut{
     LeftOut{"mm.*", "it is of an encoder of images, and akunu reads text"},
 };
 
-constexpr auto kGgufUsualLayer = joined(kGgufLayer, kGgufNorms);
-constexpr auto kGgufSeedLayer = joined(kGgufLayer, kGgufSeedNorms);
-constexpr auto kGgufDeltaLayer = joined(kGgufDelta, kGgufSeedLayer);
-constexpr auto kGgufChannelsLayer = joined(kGgufChannels, kGgufUsualLayer);
+inline constexpr auto kUsualLayer = joined(kLayer, kNorms);
+inline constexpr auto kSeedLayer = joined(kLayer, kSeedNorms);
+inline constexpr auto kDeltaLayer = joined(kDelta, kSeedLayer);
+inline constexpr auto kChannelsLayer = joined(kChannels, kUsualLayer);
 
-}  // namespace
+extern const NameRules kUsualNames;
+extern const NameRules kSeedNames;
+extern const NameRules kDeltaNames;
+extern const NameRules kChannelsNames;
+extern const NameRules kBesideScansNames;
+extern const NameRules kLfm2Names;
 
-const NameRules& gguf_names(std::string_view architecture) {
-  static constexpr NameRules kUsual{"blk.", kGgufModel, kGgufUsualLayer, kGgufLeftOut};
-  static constexpr NameRules kSeed{"blk.", kGgufModel, kGgufSeedLayer, kGgufLeftOut};
-  static constexpr NameRules kDelta{"blk.", kGgufModel, kGgufDeltaLayer, kGgufLeftOut};
-  static constexpr NameRules kChannels{"blk.", kGgufModel, kGgufChannelsLayer, kGgufLeftOut};
-  static constexpr NameRules kBeside{"blk.",       kGgufModel, kGgufUsualLayer,
-                                     kGgufLeftOut, {},         "ffn_norm"};
-  static constexpr NameRules kLfm2{"blk.", kGgufLfm2Model, kGgufUsualLayer, kGgufLeftOut};
-  if (architecture == "whisper") return whisper_gguf_names();
-  if (architecture == "lfm2") return kLfm2;
-  if (architecture == "falcon-h1") return kBeside;
-  if (const FamilyTraits* const family = find_family(architecture); family && family->recurs)
-    return family->channels_decay ? kChannels : kDelta;
-  return architecture == "seed_oss" || architecture == "glm4moe" || architecture == "gpt-oss"
-             ? kSeed
-             : kUsual;
-}
-
-std::vector<std::pair<std::string, std::vector<std::string>>> gguf_joined_names() {
-  std::vector<std::pair<std::string, std::vector<std::string>>> joined;
-  for (const NameRule& rule : kGgufLayer) {
-    if (pieces_of(rule).size() == 1) continue;
-    std::vector<std::string>& pieces = joined.emplace_back(rule.name, 0).second;
-    for (const Piece& piece : pieces_of(rule)) pieces.emplace_back(piece.canonical);
-  }
-  return joined;
-}
-
-}  // namespace akunu
+}  // namespace akunu::gguf

@@ -1,162 +1,22 @@
-// Descriptions of models: which families there are, and what holds for all of them. arch.h says what an
-// ArchDescriptor is.
-//
-// 1. What it does. `describe` finds the family by the name that the file gives (kFamilies), checks
-//    the file's numbers, calls the family's function (families/), and applies what holds for all
-//    families: rotation styles, encoders, factors on rotated numbers.
-// 2. What bounds it. Nothing: it runs once, at load. What it must not do is guess: a number that
-//    is missing or impossible is a ModelFormatError, what akunu does not compute an
-//    UnsupportedModelError.
-// 3. Where to change it. A new family: its function in families/, a row of kFamilies, names of its
-//    tensors (weight/gguf_names.cpp, weight/hf_names.cpp), its keys (weight/hf_config.cpp). What no
-//    family has had so far: a field of LayerDescriptor or ArchDescriptor, and what it emits in
-//    forward.cpp. docs/decisions/0036.
-#include "core/arch.h"
+// `describe` finds the family by the name that the file gives, checks the file's numbers, calls the family's function, and
+// applies what holds for all families: rotation styles, encoders, factors on rotated numbers. It does not guess: a number
+// that is missing or impossible is a ModelFormatError, what akunu does not compute an UnsupportedModelError.
+#include "models/common/describe.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <string>
 
 #include "core/error.h"
-#include "core/families/families.h"
 #include "core/kernel_params.h"
+#include "models/common/layers.h"
+#include "models/registry.h"
 
 namespace akunu {
-namespace families {
-
-void require(uint32_t value, std::string_view what, const ModelConfig& config) {
-  if (value == 0)
-    throw ModelFormatError("the " + config.architecture + " model does not say its " +
-                           std::string(what) + ", or says 0");
-}
-
-void require_positive(float value, std::string_view what) {
-  if (!(value > 0) || !std::isfinite(value))
-    throw ModelFormatError("the " + std::string(what) + " is " + std::to_string(value) +
-                           "; it must be a positive number");
-}
-
-}  // namespace families
-
 namespace {
 
-using families::require;
-using families::require_positive;
-
-struct Family {
-  std::string_view architecture;
-  ArchDescriptor (*describe)(const ModelConfig&);
-  FamilyTraits traits;
-};
-
-constexpr FamilyTraits kWindows{.windows = true};
-constexpr FamilyTraits kLaterGemma{.windows = true, .soft_caps = true, .attention_scale = true};
-constexpr FamilyTraits kCohere{
-    .windows = true, .layer_norm = true, .logit_scale = true, .interleaves = true};
-constexpr std::array kFamilies{
-    Family{"llama", families::llama_or_mixtral, {.windows = true, .experts = true}},
-    Family{"qwen2", families::qwen2, kWindows},
-    Family{"qwen3", families::qwen3, kWindows},
-    Family{"phi3", families::phi3, kWindows},
-    Family{"gemma", families::gemma, {}},
-    Family{"gemma2", families::gemma2, kLaterGemma},
-    Family{"gemma3", families::gemma3, kLaterGemma},
-    Family{"gemma3n",
-           families::gemma3n,
-           {.windows = true, .soft_caps = true, .layer_shapes = true, .streams = true}},
-    Family{"gemma4",
-           families::gemma4,
-           {.windows = true, .soft_caps = true, .experts = true, .layer_shapes = true}},
-    Family{"mistral3",
-           families::mistral3,
-           {.windows = true, .attention_scale = true, .query_growth = true}},
-    Family{"granite",
-           families::granite,
-           {.attention_scale = true,
-            .multipliers = true,
-            .logit_scale = true,
-            .may_not_rotate = true}},
-    Family{"smollm3", families::smollm3, kWindows},
-    Family{"olmo2", families::olmo2, kWindows},
-    Family{"glm4", families::glm4, {.interleaves = true}},
-    Family{"ernie4_5", families::ernie4_5, {.interleaves = true}},
-    Family{"seed_oss", families::seed_oss, {}},
-    Family{"hunyuan-dense", families::hunyuan_dense, {}},
-    Family{"exaone4", families::exaone4, kWindows},
-    Family{"starcoder2", families::starcoder2, {.windows = true, .layer_norm = true}},
-    Family{"command-r",
-           families::command_r,
-           {.layer_norm = true, .logit_scale = true, .interleaves = true}},
-    Family{"cohere2", families::cohere2, kCohere},
-    Family{"deepseek2",
-           families::deepseek2,
-           {.attention_scale = true, .experts = true, .interleaves = true, .latent = true}},
-    Family{"minicpm3", families::minicpm3, {.attention_scale = true, .latent = true}},
-    Family{"lfm2", families::lfm2, {.convolves = true}},
-    Family{"qwen35", families::qwen35, {.recurs = true, .tiles_values = true, .predicts = true}},
-    Family{"qwen2moe", families::qwen2_moe, {.windows = true, .experts = true}},
-    Family{"qwen3moe", families::qwen3_moe, {.windows = true, .experts = true}},
-    Family{"qwen35moe",
-           families::qwen35_moe,
-           {.experts = true, .recurs = true, .tiles_values = true, .predicts = true}},
-    Family{"qwen3next", families::qwen35_moe, {.experts = true, .recurs = true, .predicts = true}},
-    Family{"kimi-linear",
-           families::kimi_linear,
-           {.rotates = false,
-            .experts = true,
-            .latent = true,
-            .recurs = true,
-            .channels_decay = true}},
-    Family{"olmoe", families::olmoe, {.experts = true}},
-    Family{"granitemoe",
-           families::granite_moe,
-           {.attention_scale = true,
-            .multipliers = true,
-            .logit_scale = true,
-            .may_not_rotate = true,
-            .experts = true}},
-    Family{"granitehybrid",
-           families::granite_hybrid,
-           {.attention_scale = true,
-            .multipliers = true,
-            .logit_scale = true,
-            .may_not_rotate = true,
-            .experts = true,
-            .scans = true}},
-    Family{
-        "nemotron_h", families::nemotron_h, {.rotates = false, .scans = true, .alternates = true}},
-    Family{"nemotron_h_moe",
-           families::nemotron_h_moe,
-           {.rotates = false, .experts = true, .scans = true, .alternates = true}},
-    Family{"falcon-h1", families::falcon_h1, {.scans_beside = true}},
-    Family{"mamba2", families::nemotron_h, {.rotates = false, .scans = true, .alternates = true}},
-    Family{"glm4moe", families::glm4_moe, {.experts = true}},
-    Family{"hunyuan-moe", families::hunyuan_moe, {.experts = true}},
-    Family{"deepseek", families::deepseek, {.experts = true}},
-    Family{"gpt-oss", families::gpt_oss, {.windows = true, .experts = true}},
-    Family{"ernie4_5-moe", families::ernie4_5_moe, {.experts = true, .interleaves = true}},
-    Family{"bert", families::bert, {.encoder = true, .layer_norm = true, .rotates = false}},
-    Family{"nomic-bert", families::nomic_bert, {.encoder = true, .layer_norm = true}},
-    Family{"jina-bert-v2",
-           families::jina_bert_v2,
-           {.encoder = true, .layer_norm = true, .rotates = false}},
-    Family{"modern-bert",
-           families::modern_bert,
-           {.windows = true, .encoder = true, .layer_norm = true, .full_layer_first = true}},
-    Family{"eurobert", families::eurobert, {.encoder = true}},
-    Family{"gemma-embedding",
-           families::gemma_embedding,
-           {.windows = true, .attention_scale = true, .encoder = true}},
-    Family{"whisper",
-           families::whisper,
-           {.layer_norm = true, .rotates = false, .has_audio_encoder = true}},
-};
-
-const Family* family_of(std::string_view architecture) {
-  for (const Family& family : kFamilies)
-    if (family.architecture == architecture) return &family;
-  return nullptr;
-}
+using models::require;
+using models::require_positive;
 
 void check_layer(const LayerConfig& layer, const ModelConfig& config, const FamilyTraits& family,
                  bool rotates) {
@@ -219,20 +79,8 @@ void check_streams(const ModelConfig& config) {
 
 }  // namespace
 
-const FamilyTraits* find_family(std::string_view architecture) {
-  const Family* family = family_of(architecture);
-  return family == nullptr ? nullptr : &family->traits;
-}
-
-std::string known_architectures() {
-  std::string names;
-  for (const Family& family : kFamilies)
-    names += (names.empty() ? "" : ", ") + std::string(family.architecture);
-  return names;
-}
-
 ArchDescriptor describe(const ModelConfig& config) {
-  const Family* family = family_of(config.architecture);
+  const Family* family = find_family(config.architecture);
   if (family == nullptr)
     throw UnsupportedModelError("the architecture is '" + config.architecture + "'; akunu has " +
                                 known_architectures());

@@ -1,12 +1,33 @@
-#include "weight/whisper_names.h"
+// Whisper (Radford et al., 2022): learned positions, norms with bias, GELU.
+#include "models/common/layers.h"
+#include "models/families.h"
+#include "weight/hf_config.h"
+#include "weight/hf_whisper_config.h"
 
-#include <array>
+namespace akunu::models::whisper {
 
-namespace akunu {
+ArchDescriptor describe(const ModelConfig& config) {
+  const auto plain = [](ArchDescriptor arch) {
+    for (LayerDescriptor& layer : arch.layers) {
+      layer.rope_style = RopeStyle::none;
+      layer.feed_forward = FeedForward::plain;
+      layer.activation = Activation::gelu;
+    }
+    return arch;
+  };
+  ArchDescriptor arch = plain(decoder(config));
+  arch.norm = NormKind::layer;
+  ModelConfig encoder = config;
+  encoder.layers = config.audio_layers;
+  arch.audio = AudioEncoder{.n_mels = config.n_mels,
+                            .n_positions = config.audio_positions,
+                            .layers = plain(decoder(encoder)).layers};
+  return arch;
+}
+
 namespace {
 
-// Whisper's in the layout of docs/gguf.md: "enc.blk.N." is a layer of its encoder, whose tensors have
-// the same rules.
+// GGUF, in the layout of docs/gguf.md. "enc.blk.N." is a layer of the encoder, whose tensors have the same rules.
 constexpr std::array kGgufWhisperModel{
     same("token_embd", "token_embedding"),
     same("position_embd", "position_embedding"),
@@ -33,8 +54,10 @@ constexpr std::array kGgufWhisperLayer{
     same("ffn_down", "ffn.down"),
 };
 
-// Whisper's: "decoder.layers.N." is a layer. Its encoder's layers are told apart by their names, which
-// have a number of their own.
+constexpr NameRules kGgufNames{"blk.", kGgufWhisperModel, kGgufWhisperLayer, {}, "enc.blk."};
+
+// Hugging Face. "decoder.layers.N." is a layer; the encoder's are told apart by their names, which have a number of their
+// own.
 constexpr std::array kWhisperModel{
     same("decoder.embed_tokens", "token_embedding"),
     same("decoder.embed_positions", "position_embedding"),
@@ -61,6 +84,10 @@ constexpr std::array kWhisperLayer{
     same("fc2", "ffn.down"),
 };
 
+constexpr NameRules kHfRules{
+    "decoder.layers.", kWhisperModel, kWhisperLayer, {}, "encoder.layers."};
+constexpr HfNames kNames{.rules = &kHfRules, .embedding = "decoder.embed_tokens.weight"};
+
 // whisper.cpp's are OpenAI's own; its position embeddings have no suffix, and get one.
 constexpr std::array kWhisperCppModel{
     same("decoder.token_embedding", "token_embedding"),
@@ -86,24 +113,24 @@ constexpr std::array kWhisperCppLayer{
     same("mlp.0", "ffn.up"),
     same("mlp.2", "ffn.down"),
 };
+constexpr NameRules kWhisperCppNames{
+    "decoder.blocks.", kWhisperCppModel, kWhisperCppLayer, {}, "encoder.blocks."};
+
+constexpr HfModel kDirectories[]{HfModel{.model_type = "whisper",
+                                         .names = &kNames,
+                                         .layers_key = "decoder_layers",
+                                         .read = read_hf_whisper}};
 
 }  // namespace
 
-const NameRules& whisper_gguf_names() {
-  static constexpr NameRules kRules{"blk.", kGgufWhisperModel, kGgufWhisperLayer, {}, "enc.blk."};
-  return kRules;
-}
+constinit const Family family{
+    .architecture = "whisper",
+    .titles = {.speech = "Whisper"},
+    .describe = describe,
+    .traits = {.layer_norm = true, .rotates = false, .has_audio_encoder = true},
+    .gguf_names = &kGgufNames,
+    .whisper_cpp_names = &kWhisperCppNames,
+    .directories = kDirectories,
+};
 
-const NameRules& whisper_hf_names() {
-  static constexpr NameRules kRules{
-      "decoder.layers.", kWhisperModel, kWhisperLayer, {}, "encoder.layers."};
-  return kRules;
-}
-
-const NameRules& whisper_cpp_names() {
-  static constexpr NameRules kRules{
-      "decoder.blocks.", kWhisperCppModel, kWhisperCppLayer, {}, "encoder.blocks."};
-  return kRules;
-}
-
-}  // namespace akunu
+}  // namespace akunu::models::whisper

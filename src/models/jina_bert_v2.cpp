@@ -1,0 +1,23 @@
+// BERT's frame with ALiBi instead of positions, and GELU in the gate (Günther et al., 2023).
+#include "models/families.h"
+
+namespace akunu::models::jina_bert_v2 {
+
+ArchDescriptor describe(const ModelConfig& config) {
+  ArchDescriptor arch = nomic_bert::describe(config);
+  for (LayerDescriptor& layer : arch.layers) {
+    layer.rope_style = RopeStyle::none;
+    layer.activation = Activation::gelu;
+    layer.alibi_bias = 8;
+  }
+  return arch;
+}
+
+constinit const Family family{
+    .architecture = "jina-bert-v2",
+    .titles = {.encoder = "jina-bert-v2"},
+    .describe = describe,
+    .traits = {.encoder = true, .layer_norm = true, .rotates = false},
+};
+
+}  // namespace akunu::models::jina_bert_v2

@@ -1,0 +1,47 @@
+// Kimi-Linear (Moonshot AI, 2025): DeepSeek-V3 without rotary positions, three of four layers having the delta rule
+// whose channels decay apart.
+#include "models/common/layers.h"
+#include "models/families.h"
+#include "weight/hf_config.h"
+#include "weight/hf_delta_rule_config.h"
+
+namespace akunu::models::kimi_linear {
+
+ArchDescriptor describe(const ModelConfig& config) {
+  ArchDescriptor arch = decoder(config);
+  give_latents(arch, config);
+  for (LayerDescriptor& layer : arch.layers) layer.rope_style = RopeStyle::none;
+  give_delta_rules(arch, config);
+  give_experts(arch, config, Scoring::sigmoid, true);
+  return arch;
+}
+
+namespace {
+
+constexpr std::string_view kMixerWords[]{"linear_attention"};
+constexpr std::array kDirectories{
+    HfModel{.model_type = "kimi_linear",
+            .n_heads = 32,
+            .vocab_size = 163840,
+            .context_length = 1048576,
+            .norm_epsilon = 1e-5f,
+            .context_key = "model_max_length",
+            .latents = HfLatents{.query_rank = 0},
+            .read_layers = [](ConfigObject& config,
+                              HfConfig& result) { read_hf_channels(config, result.model); },
+            .mixer_words = kMixerWords}};
+
+}  // namespace
+
+constinit const Family family{
+    .architecture = "kimi-linear",
+    .titles = {.recurrent = "Kimi-Linear (a decay for each channel, latent attention, experts)"},
+    .describe = describe,
+    .traits =
+        {.rotates = false, .experts = true, .latent = true, .recurs = true, .channels_decay = true},
+    .gguf_names = &gguf::kChannelsNames,
+    .written = {.always_with_experts = true, .latents_apart = true},
+    .directories = kDirectories,
+};
+
+}  // namespace akunu::models::kimi_linear
