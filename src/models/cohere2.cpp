@@ -24,6 +24,18 @@ constexpr std::array kDirectories{
 constexpr std::array kWithImages{ImageModel{"aya_vision", "cohere2"},
                                  ImageModel{"cohere2_vision", "cohere2"}};
 
+// Command R7B and Command A.
+constexpr std::array kThinking{ThinkingMarks{.signs = {"<|START_THINKING|>", "<|START_RESPONSE|>"},
+                                             .opening = "<|START_THINKING|>",
+                                             .closing = "<|END_THINKING|>",
+                                             .answer_openings = {"<|START_RESPONSE|>"},
+                                             .answer_closings = {"<|END_RESPONSE|>"}},
+                               ThinkingMarks{.signs = {"<|START_THINKING|>"},
+                                             .opening = "<|START_THINKING|>",
+                                             .closing = "<|END_THINKING|>",
+                                             .answer_openings = {"<|START_TEXT|>"},
+                                             .answer_closings = {"<|END_TEXT|>"}}};
+
 }  // namespace
 
 constinit const Family family{
@@ -33,6 +45,7 @@ constinit const Family family{
     .traits = {.windows = true, .layer_norm = true, .logit_scale = true, .interleaves = true},
     .directories = kDirectories,
     .with_images = kWithImages,
+    .thinking = kThinking,
 };
 
 }  // namespace akunu::models::cohere2

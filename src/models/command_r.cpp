@@ -23,6 +23,8 @@ constexpr std::array kDirectories{HfModel{.model_type = "cohere",
                                           .logit_scale = 0.0625f,
                                           .own_keys = kOwnKeys}};
 
+constexpr PreTokenizerName kPreTokenizers[]{{"command-r", &cuts::kStarcoder}};
+
 }  // namespace
 
 constinit const Family family{
@@ -31,6 +33,7 @@ constinit const Family family{
     .describe = describe,
     .traits = {.layer_norm = true, .logit_scale = true, .interleaves = true},
     .directories = kDirectories,
+    .pre_tokenizers = kPreTokenizers,
 };
 
 }  // namespace akunu::models::command_r

@@ -13,7 +13,18 @@ ArchDescriptor describe(const ModelConfig& config) {
 namespace {
 
 constexpr std::array kDirectories{
-    HfModel{.model_type = "ernie4_5_moe", .rope_theta = 500000, .norm_epsilon = 1e-5f}};
+    HfModel{.model_type = "ernie4_5_moe",
+            .rope_theta = 500000,
+            .norm_epsilon = 1e-5f,
+            .experts = HfExperts{.n = "moe_num_experts",
+                                 .usual_n = 64,
+                                 .n_chosen = "moe_k",
+                                 .usual_n_chosen = 6,
+                                 .usual_dim = 1536,
+                                 .n_shared = "moe_num_shared_experts",
+                                 .usual_n_shared = 2,
+                                 .n_leading_dense = "moe_layer_start_index",
+                                 .usual_leading_dense = 1}}};
 
 }  // namespace
 

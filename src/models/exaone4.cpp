@@ -21,6 +21,8 @@ constexpr std::array kDirectories{
             .windows = HfWindows{.length = 4096, .period = 4, .rotate_alone = true},
             .norm_epsilon = 1e-5f}};
 
+constexpr PreTokenizerName kPreTokenizers[]{{"exaone4", &cuts::kGpt2}};
+
 }  // namespace
 
 constinit const Family family{
@@ -30,6 +32,7 @@ constinit const Family family{
     .traits = {.windows = true},
     .written = {.rope_factors = true},
     .directories = kDirectories,
+    .pre_tokenizers = kPreTokenizers,
 };
 
 }  // namespace akunu::models::exaone4

@@ -34,6 +34,8 @@ constexpr std::array kDirectories{
             .own_keys = kOwnKeys,
             .without_effect = "mamba_"}};
 
+constexpr PreTokenizerName kPreTokenizers[]{{"falcon-h1", &cuts::kLlama3}};
+
 }  // namespace
 
 constinit const Family family{
@@ -44,6 +46,7 @@ constinit const Family family{
     .gguf_names = &gguf::kBesideScansNames,
     .written = {.factors_in_weights = true},
     .directories = kDirectories,
+    .pre_tokenizers = kPreTokenizers,
 };
 
 }  // namespace akunu::models::falcon_h1

@@ -6,11 +6,13 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <span>
 #include <string_view>
 
 #include "core/arch.h"
 #include "models/common/gguf_names.h"
+#include "models/common/pre_tokenizers.h"
 #include "models/hf_model.h"
 
 namespace akunu {
@@ -64,6 +66,20 @@ struct GgufWriting {
   std::span<const std::string_view> joined = {};  // tensors that several are written as
 };
 
+// How its models mark their thoughts. A chat template that has all of `signs` does so; others have <think>.
+struct ThinkingMarks {
+  static constexpr size_t kMost = 4;
+  std::array<std::string_view, kMost> signs = {};
+  std::string_view
+      opening;  // before the thoughts, at the beginning of a reply or at the end of the prompt
+  std::string_view closing;  // behind them
+  // What may stand between the thoughts, or where there are none the prompt, and the answer, and what may end that: a
+  // part of neither. The longest first.
+  std::array<std::string_view, kMost> answer_openings = {};
+  std::array<std::string_view, kMost> answer_closings = {};
+  std::array<std::string_view, kMost> further_openings = {};  // of thoughts after the first ones
+};
+
 // What people call its models, by what they are; empty: none is.
 struct FamilyTitles {
   std::string_view dense = {};
@@ -71,6 +87,7 @@ struct FamilyTitles {
   std::string_view recurrent = {};
   std::string_view encoder = {};
   std::string_view speech = {};
+  std::string_view images = {};
 };
 
 struct Family {
@@ -83,6 +100,8 @@ struct Family {
   GgufWriting written = {};
   std::span<const HfModel> directories = {};
   std::span<const ImageModel> with_images = {};
+  std::span<const PreTokenizerName> pre_tokenizers = {};
+  std::span<const ThinkingMarks> thinking = {};
 };
 
 }  // namespace akunu

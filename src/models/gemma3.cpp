@@ -52,7 +52,7 @@ constexpr std::array kWithImages{ImageModel{"gemma3", "gemma3_text"}};
 
 constinit const Family family{
     .architecture = "gemma3",
-    .titles = {.dense = "Gemma 3"},
+    .titles = {.dense = "Gemma 3", .images = "Gemma 3"},
     .describe = describe,
     .traits = {.windows = true, .soft_caps = true, .attention_scale = true},
     .directories = kDirectories,

@@ -59,6 +59,10 @@ constexpr std::array kDirectories{
 constexpr std::array kWithImages{ImageModel{"gemma4", "gemma4_text"},
                                  ImageModel{"gemma4_unified", "gemma4_unified_text"}};
 
+constexpr std::array kThinking{ThinkingMarks{.signs = {"<|channel>", "<channel|>"},
+                                             .opening = "<|channel>thought\n",
+                                             .closing = "<channel|>"}};
+
 }  // namespace
 
 constinit const Family family{
@@ -69,6 +73,7 @@ constinit const Family family{
     .written = {.rope_factors = true},
     .directories = kDirectories,
     .with_images = kWithImages,
+    .thinking = kThinking,
 };
 
 }  // namespace akunu::models::gemma4

@@ -20,6 +20,8 @@ constexpr std::array kWithImages{ImageModel{"glm46v", "glm4v_text"},
                                  ImageModel{"glm4v", "glm4v_text"}};
 constexpr std::string_view kJoined[]{"ffn_up"};
 
+constexpr PreTokenizerName kPreTokenizers[]{{"glm4", &cuts::kDbrx}, {"chatglm-bpe", &cuts::kDbrx}};
+
 }  // namespace
 
 constinit const Family family{
@@ -30,6 +32,7 @@ constinit const Family family{
     .written = {.joined = kJoined},
     .directories = kDirectories,
     .with_images = kWithImages,
+    .pre_tokenizers = kPreTokenizers,
 };
 
 }  // namespace akunu::models::glm4

@@ -12,9 +12,24 @@ ArchDescriptor describe(const ModelConfig& config) {
 
 namespace {
 
-constexpr std::array kDirectories{
-    HfModel{.model_type = "glm4_moe", .rotating_part = 0.5f, .norm_epsilon = 1e-5f},
-    HfModel{.model_type = "glm4v_moe_text", .rotating_part = 0.5f, .norm_epsilon = 1e-5f}};
+constexpr HfExperts kExperts{.n = "n_routed_experts",
+                             .usual_n = 128,
+                             .usual_n_chosen = 8,
+                             .usual_dim = 1408,
+                             .n_shared = "n_shared_experts",
+                             .usual_n_shared = 1,
+                             .n_leading_dense = "first_k_dense_replace",
+                             .usual_leading_dense = 1,
+                             .has_groups = true,
+                             .has_layers_ahead = true};
+constexpr std::array kDirectories{HfModel{.model_type = "glm4_moe",
+                                          .rotating_part = 0.5f,
+                                          .norm_epsilon = 1e-5f,
+                                          .experts = kExperts},
+                                  HfModel{.model_type = "glm4v_moe_text",
+                                          .rotating_part = 0.5f,
+                                          .norm_epsilon = 1e-5f,
+                                          .experts = kExperts}};
 constexpr std::array kWithImages{ImageModel{"glm4v_moe", "glm4v_moe_text"}};
 
 }  // namespace

@@ -27,7 +27,32 @@ constexpr std::array kDirectories{HfModel{.model_type = "gpt_oss",
                                           .windows = HfWindows{.length = 128, .period = 2},
                                           .rope_theta = 150000,
                                           .norm_epsilon = 1e-5f,
+                                          .experts = HfExperts{.n = "num_local_experts",
+                                                               .usual_n = 128,
+                                                               .usual_n_chosen = 4,
+                                                               .dim = "intermediate_size"},
                                           .stacks = StackOrder::columns_first}};
+
+// o200k: as Tekken, but for endings such as 's, and digits by threes.
+constexpr std::string_view kO200kCuts[]{
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s)"
+    R"(|'t|'re|'ve|'m|'ll|'d)?)"
+    R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s)"
+    R"(|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S))"
+    R"(|\s+)"};
+constexpr PreTokenizer kO200k{.splits = kO200kCuts};
+constexpr PreTokenizerName kPreTokenizers[]{{"gpt-4o", &kO200k}};
+
+// Harmony: channels, of which the last is the answer. In commentary it says what it says of its calls.
+constexpr std::array kThinking{ThinkingMarks{
+    .signs = {"<|channel|>analysis"},
+    .opening = "<|channel|>analysis<|message|>",
+    .closing = "<|end|>",
+    .answer_openings = {"<|start|>assistant<|channel|>commentary<|message|>",
+                        "<|start|>assistant<|channel|>final<|message|>",
+                        "<|channel|>commentary<|message|>", "<|channel|>final<|message|>"},
+    .answer_closings = {"<|end|>", "<|return|>"},
+    .further_openings = {"<|start|>assistant<|channel|>analysis<|message|>"}}};
 
 }  // namespace
 
@@ -39,6 +64,8 @@ constinit const Family family{
     .gguf_names = &gguf::kSeedNames,
     .written = {.without_truncation = true},
     .directories = kDirectories,
+    .pre_tokenizers = kPreTokenizers,
+    .thinking = kThinking,
 };
 
 }  // namespace akunu::models::gpt_oss

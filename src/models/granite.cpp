@@ -19,6 +19,13 @@ namespace {
 
 constexpr std::array kDirectories{HfModel{.model_type = "granite", .own_keys = kMultipliers}};
 
+// Granite 3.2 and 3.3.
+constexpr std::array kThinking{ThinkingMarks{.signs = {"<think></think>", "<response></response>"},
+                                             .opening = "<think>",
+                                             .closing = "</think>",
+                                             .answer_openings = {"<response>"},
+                                             .answer_closings = {"</response>"}}};
+
 }  // namespace
 
 constinit const Family family{
@@ -31,6 +38,7 @@ constinit const Family family{
                .may_not_rotate = true},
     .written = {.rope_factors = true, .attention_scale = true},
     .directories = kDirectories,
+    .thinking = kThinking,
 };
 
 }  // namespace akunu::models::granite

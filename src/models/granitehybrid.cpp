@@ -30,13 +30,22 @@ void read_layers(ConfigObject& config, HfConfig& result) {
 }
 
 constexpr std::string_view kMixerWords[]{"attention", "mamba", "linear_attention"};
-constexpr std::array kDirectories{HfModel{.model_type = "granitemoehybrid",
-                                          .ffn_key = "shared_intermediate_size",
-                                          .names_positions = true,
-                                          .read_layers = read_layers,
-                                          .mixer_words = kMixerWords,
-                                          .own_keys = kMultipliers,
-                                          .without_effect = "mamba_"}};
+constexpr std::array kDirectories{
+    HfModel{.model_type = "granitemoehybrid",
+            .ffn_key = "shared_intermediate_size",
+            .names_positions = true,
+            .experts = HfExperts{.n = "num_local_experts",
+                                 .usual_n = 8,
+                                 .usual_n_chosen = 2,
+                                 .dim = "intermediate_size",
+                                 .usual_dim = 11008,
+                                 .shared_dim = "shared_intermediate_size",
+                                 .usual_shared_dim = 1024,
+                                 .may_have_none = true},
+            .read_layers = read_layers,
+            .mixer_words = kMixerWords,
+            .own_keys = kMultipliers,
+            .without_effect = "mamba_"}};
 
 }  // namespace
 

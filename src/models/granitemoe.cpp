@@ -13,9 +13,20 @@ ArchDescriptor describe(const ModelConfig& config) {
 namespace {
 
 constexpr std::array kDirectories{
-    HfModel{.model_type = "granitemoe", .own_keys = kMultipliers},
-    HfModel{
-        .model_type = "granitemoeshared", .names = &hf::kSharedMlpNames, .own_keys = kMultipliers}};
+    HfModel{.model_type = "granitemoe",
+            .experts = HfExperts{.n = "num_local_experts",
+                                 .usual_n = 8,
+                                 .usual_n_chosen = 2,
+                                 .dim = "intermediate_size"},
+            .own_keys = kMultipliers},
+    HfModel{.model_type = "granitemoeshared",
+            .names = &hf::kSharedMlpNames,
+            .experts = HfExperts{.n = "num_local_experts",
+                                 .usual_n = 8,
+                                 .usual_n_chosen = 2,
+                                 .dim = "intermediate_size",
+                                 .shared_dim = "shared_intermediate_size"},
+            .own_keys = kMultipliers}};
 
 }  // namespace
 

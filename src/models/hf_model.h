@@ -9,6 +9,7 @@
 
 #include "core/arch.h"
 #include "models/common/hf_names.h"
+#include "weight/hf_expert_config.h"
 #include "weight/hf_latent_config.h"
 #include "weight/hf_layer_shapes.h"
 
@@ -57,6 +58,7 @@ struct HfModel {
   bool has_alpha = false;             // of NTK
   float logit_scale = 0;              // 0: there is none
   std::optional<HfLatents> latents = {};
+  std::optional<HfExperts> experts = {};
   bool names_factors = false;  // MiniCPM3's `scale_emb`, `scale_depth` and `dim_model_base`
   StackOrder stacks = StackOrder::rows_first;
   std::optional<HfLayerShapes> shapes = {};  // Gemma 4's keys of heads and of layers

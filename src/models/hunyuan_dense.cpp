@@ -14,6 +14,8 @@ namespace {
 constexpr std::array kDirectories{
     HfModel{.model_type = "hunyuan_v1_dense", .norm_epsilon = 1e-5f, .has_alpha = true}};
 
+constexpr PreTokenizerName kPreTokenizers[]{{"hunyuan-dense", &cuts::kDeepseek3}};
+
 }  // namespace
 
 constinit const Family family{
@@ -21,6 +23,7 @@ constinit const Family family{
     .titles = {.dense = "Hunyuan"},
     .describe = describe,
     .directories = kDirectories,
+    .pre_tokenizers = kPreTokenizers,
 };
 
 }  // namespace akunu::models::hunyuan_dense

@@ -13,11 +13,21 @@ ArchDescriptor describe(const ModelConfig& config) {
   return arch;
 }
 
+namespace {
+
+constexpr PreTokenizerName kPreTokenizers[]{{"jina-v2-es", &cuts::kGpt2},
+                                            {"jina-v2-de", &cuts::kGpt2},
+                                            {"jina-v1-en", &cuts::kRoberta},
+                                            {"jina-v2-code", &cuts::kRoberta}};
+
+}  // namespace
+
 constinit const Family family{
     .architecture = "jina-bert-v2",
     .titles = {.encoder = "jina-bert-v2"},
     .describe = describe,
     .traits = {.encoder = true, .layer_norm = true, .rotates = false},
+    .pre_tokenizers = kPreTokenizers,
 };
 
 }  // namespace akunu::models::jina_bert_v2

@@ -20,10 +20,17 @@ constexpr std::array kDirectories{
     HfModel{.model_type = "mixtral",
             .windows = HfWindows{},
             .rope_theta = 1000000,
-            .norm_epsilon = 1e-5f}};
+            .norm_epsilon = 1e-5f,
+            .experts = HfExperts{.n = "num_local_experts",
+                                 .usual_n = 8,
+                                 .usual_n_chosen = 2,
+                                 .dim = "intermediate_size"}}};
 constexpr std::array kWithImages{ImageModel{"idefics3", "llama"}, ImageModel{"llava", "llama"},
                                  ImageModel{"llava_next", "llama"}, ImageModel{"smolvlm", "llama"},
                                  ImageModel{"mistral3", "mistral"}};
+
+constexpr PreTokenizerName kPreTokenizers[]{
+    {"llama3", &cuts::kLlama3}, {"llama-v3", &cuts::kLlama3}, {"falcon3", &cuts::kLlama3}};
 
 }  // namespace
 
@@ -35,6 +42,7 @@ constinit const Family family{
     .written = {.rope_factors = true},
     .directories = kDirectories,
     .with_images = kWithImages,
+    .pre_tokenizers = kPreTokenizers,
 };
 
 }  // namespace akunu::models::llama

@@ -29,6 +29,8 @@ constexpr std::array kDirectories{HfModel{.model_type = "modernbert",
                                           .n_layers = 22,
                                           .read = read_hf_modern_bert}};
 
+constexpr PreTokenizerName kPreTokenizers[]{{"modern-bert", &cuts::kGpt2}};
+
 }  // namespace
 
 constinit const Family family{
@@ -37,6 +39,7 @@ constinit const Family family{
     .describe = describe,
     .traits = {.windows = true, .encoder = true, .layer_norm = true, .full_layer_first = true},
     .directories = kDirectories,
+    .pre_tokenizers = kPreTokenizers,
 };
 
 }  // namespace akunu::models::modern_bert

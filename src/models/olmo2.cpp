@@ -29,6 +29,8 @@ constexpr std::array kDirectories{
             .rope_theta = 500000,
             .norm_epsilon = 1e-5f}};
 
+constexpr PreTokenizerName kPreTokenizers[]{{"olmo", &cuts::kGpt2}};
+
 }  // namespace
 
 constinit const Family family{
@@ -37,6 +39,7 @@ constinit const Family family{
     .describe = describe,
     .traits = {.windows = true},
     .directories = kDirectories,
+    .pre_tokenizers = kPreTokenizers,
 };
 
 }  // namespace akunu::models::olmo2

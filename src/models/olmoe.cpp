@@ -13,7 +13,11 @@ ArchDescriptor describe(const ModelConfig& config) {
 
 namespace {
 
-constexpr std::array kDirectories{HfModel{.model_type = "olmoe", .norm_epsilon = 1e-5f}};
+constexpr std::array kDirectories{HfModel{
+    .model_type = "olmoe",
+    .norm_epsilon = 1e-5f,
+    .experts = HfExperts{
+        .usual_n = 64, .usual_n_chosen = 8, .dim = "intermediate_size", .normalises = false}}};
 
 }  // namespace
 

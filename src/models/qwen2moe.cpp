@@ -12,8 +12,15 @@ ArchDescriptor describe(const ModelConfig& config) {
 
 namespace {
 
-constexpr std::array kDirectories{HfModel{
-    .model_type = "qwen2_moe", .windows = HfWindows{.length = 4096, .first = 28, .asked = true}}};
+constexpr std::array kDirectories{
+    HfModel{.model_type = "qwen2_moe",
+            .windows = HfWindows{.length = 4096, .first = 28, .asked = true},
+            .experts = HfExperts{.usual_n = 60,
+                                 .usual_n_chosen = 4,
+                                 .usual_dim = 1408,
+                                 .shared_dim = "shared_expert_intermediate_size",
+                                 .usual_shared_dim = 5632,
+                                 .normalises = false}}};
 
 }  // namespace
 

@@ -33,6 +33,12 @@ constexpr std::array kDirectories{
             .without_effect = "mtp_"}};
 constexpr std::array kWithImages{ImageModel{"qwen3_5", "qwen3_5_text"}};
 
+constexpr std::string_view kQwen35Cuts[]{
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N})"
+    R"(| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+constexpr PreTokenizer kQwen35{.splits = kQwen35Cuts};
+constexpr PreTokenizerName kPreTokenizers[]{{"qwen35", &kQwen35}};
+
 }  // namespace
 
 constinit const Family family{
@@ -43,6 +49,7 @@ constinit const Family family{
     .gguf_names = &gguf::kDeltaNames,
     .directories = kDirectories,
     .with_images = kWithImages,
+    .pre_tokenizers = kPreTokenizers,
 };
 
 }  // namespace akunu::models::qwen35

@@ -13,9 +13,15 @@ ArchDescriptor describe(const ModelConfig& config) {
 namespace {
 
 constexpr std::array kDirectories{
-    HfModel{.model_type = "qwen3_moe",
-            .windows = HfWindows{.length = 4096, .first = 28, .asked = true}},
-    HfModel{.model_type = "qwen3_vl_moe_text", .rope_theta = 500000, .stacks = StackOrder::either}};
+    HfModel{
+        .model_type = "qwen3_moe",
+        .windows = HfWindows{.length = 4096, .first = 28, .asked = true},
+        .experts =
+            HfExperts{.usual_n = 128, .usual_n_chosen = 8, .usual_dim = 768, .normalises = false}},
+    HfModel{.model_type = "qwen3_vl_moe_text",
+            .rope_theta = 500000,
+            .experts = HfExperts{.usual_n = 60, .usual_n_chosen = 4, .usual_dim = 1408},
+            .stacks = StackOrder::either}};
 constexpr std::array kWithImages{ImageModel{"qwen3_vl_moe", "qwen3_vl_moe_text"}};
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace akunu {
 
-// Sorted by architecture.
+// In the order of their files' names.
 std::span<const Family* const> families();
 
 // Null where there is none.

@@ -10,6 +10,16 @@ namespace {
 
 constexpr std::array kDirectories{HfModel{.model_type = "seed_oss", .head_dim = 128}};
 
+// A run of punctuation does not take the line's end with it.
+constexpr std::string_view kSeedCuts[]{
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1})"
+    R"(| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+constexpr PreTokenizer kSeed{.splits = kSeedCuts};
+constexpr PreTokenizerName kPreTokenizers[]{{"seed-coder", &kSeed}};
+
+constexpr std::array kThinking{ThinkingMarks{
+    .signs = {"<seed:think>"}, .opening = "<seed:think>", .closing = "</seed:think>"}};
+
 }  // namespace
 
 constinit const Family family{
@@ -18,6 +28,8 @@ constinit const Family family{
     .describe = describe,
     .gguf_names = &gguf::kSeedNames,
     .directories = kDirectories,
+    .pre_tokenizers = kPreTokenizers,
+    .thinking = kThinking,
 };
 
 }  // namespace akunu::models::seed_oss

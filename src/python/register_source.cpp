@@ -281,6 +281,42 @@ class NativeSource {
   std::optional<Yarn> yarn_;
 };
 
+py::tuple texts_of(const std::array<std::string_view, ThinkingMarks::kMost>& texts) {
+  std::vector<std::string> said;
+  for (const std::string_view text : texts)
+    if (!text.empty()) said.emplace_back(text);
+  return py::tuple(py::cast(said));
+}
+
+py::dict marks_of(const ThinkingMarks& marks) {
+  return py::dict(py::arg("signs") = texts_of(marks.signs),
+                  py::arg("opening") = std::string(marks.opening),
+                  py::arg("closing") = std::string(marks.closing),
+                  py::arg("answer_openings") = texts_of(marks.answer_openings),
+                  py::arg("answer_closings") = texts_of(marks.answer_closings),
+                  py::arg("further_openings") = texts_of(marks.further_openings));
+}
+
+// Names of the same cuts together.
+py::list listed_pre_tokenizers() {
+  std::vector<std::pair<const PreTokenizer*, std::vector<std::string>>> all;
+  for (const PreTokenizerName& each : pre_tokenizers()) {
+    const auto same = [&](const auto& one) { return one.first == each.cuts; };
+    auto found = std::ranges::find_if(all, same);
+    if (found == all.end()) found = all.insert(all.end(), {each.cuts, {}});
+    found->second.emplace_back(each.name);
+  }
+  py::list result;
+  for (const auto& [cuts, names] : all) {
+    const std::vector<std::string> splits(cuts->splits.begin(), cuts->splits.end());
+    result.append(py::dict(py::arg("names") = py::tuple(py::cast(names)),
+                           py::arg("splits") = py::tuple(py::cast(splits)),
+                           py::arg("ignore_merges") = cuts->ignore_merges,
+                           py::arg("add_bos") = cuts->add_bos, py::arg("add_sep") = cuts->add_sep));
+  }
+  return result;
+}
+
 // A family as those see it who list families.
 py::dict listed(const Family& family) {
   py::dict titles;
@@ -292,13 +328,16 @@ py::dict listed(const Family& family) {
   add_title("recurrent", family.titles.recurrent);
   add_title("encoder", family.titles.encoder);
   add_title("speech", family.titles.speech);
+  add_title("images", family.titles.images);
   py::list model_types, with_images;
   for (const HfModel& model : family.directories) model_types.append(std::string(model.model_type));
   for (const ImageModel& model : family.with_images)
     with_images.append(std::string(model.model_type));
+  py::list thinking;
+  for (const ThinkingMarks& marks : family.thinking) thinking.append(marks_of(marks));
   return py::dict(py::arg("architecture") = std::string(family.architecture),
                   py::arg("titles") = titles, py::arg("model_types") = model_types,
-                  py::arg("with_images") = with_images);
+                  py::arg("with_images") = with_images, py::arg("thinking") = thinking);
 }
 
 }  // namespace
@@ -311,8 +350,11 @@ void register_source(py::module_& m) {
         for (const Family* family : families()) result.append(listed(*family));
         return result;
       },
-      "The families of models that akunu knows, sorted by architecture: what people call them, by "
-      "kind, and the values of model_type in their directories.");
+      "The families of models that akunu knows, in the order of their files: what people call "
+      "them, by "
+      "kind, the values of model_type in their directories, how they mark thoughts.");
+  m.def("pre_tokenizers", &listed_pre_tokenizers,
+        "How byte-level vocabularies cut text: names in files, regular expressions, defaults.");
   py::class_<SourceView>(m, "SourceTensor", "One tensor of a ModelSource.")
       .def_property_readonly(
           "name", [](const SourceView& view) { return view.tensor->name; },

@@ -75,7 +75,7 @@ class HfConfigReader {
     model.norm_epsilon = config_.number(model_.epsilon_key).value_or(model_.norm_epsilon);
     if (!(model.norm_epsilon > 0)) config_.refuse_value(model_.epsilon_key, "it must be above 0");
     read_layers(model, n_layers);
-    read_hf_experts(config_, model_.model_type, model);
+    if (model_.experts) read_hf_experts(config_, *model_.experts, model_.model_type, model);
     if (model_.read_layers != nullptr) model_.read_layers(config_, result);
     read_unrotated(model);
     read_windows(model);
@@ -175,7 +175,7 @@ class HfConfigReader {
   // Whether this family computes with a key that others may have with neutral values only.
   bool is_taken(std::string_view key) const {
     return std::ranges::find(model_.own_keys, key) != model_.own_keys.end() ||
-           is_expert_key(model_.model_type, key);
+           (model_.experts && is_expert_key(*model_.experts, key));
   }
 
   float factor(std::string_view key, float usual) {
