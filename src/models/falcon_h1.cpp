@@ -36,6 +36,10 @@ constexpr std::array kDirectories{
 
 constexpr PreTokenizerName kPreTokenizers[]{{"falcon-h1", &cuts::kLlama3}};
 
+// Of GGUF. llama.cpp writes ffn_norm without ".weight".
+constexpr NameRules kGgufNames{"blk.",         gguf::kModel, gguf::kUsualLayer,
+                               gguf::kLeftOut, {},           "ffn_norm"};
+
 }  // namespace
 
 constinit const Family family{
@@ -43,7 +47,7 @@ constinit const Family family{
     .titles = {.recurrent = "Falcon-H1 (Mamba-2 and attention in each layer)"},
     .describe = describe,
     .traits = {.scans_beside = true},
-    .gguf_names = &gguf::kBesideScansNames,
+    .gguf_names = &kGgufNames,
     .written = {.factors_in_weights = true},
     .directories = kDirectories,
     .pre_tokenizers = kPreTokenizers,

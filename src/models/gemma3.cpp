@@ -33,8 +33,40 @@ ArchDescriptor describe(const ModelConfig& config) {
 
 namespace {
 
+// Those of what reads Gemma 3's images, as name_of_image_tensor has them; a layer's beside a decoder's.
+constexpr std::array kGemma3ImagesModel{
+    NameRule{"vision_tower.embeddings.patch_embedding",
+             {{{"encoder.patch_embedding"}}},
+             Transform::none,
+             3,
+             true},
+    same("vision_tower.embeddings.position_embedding", "encoder.position_embedding"),
+    same("vision_tower.post_layernorm", "encoder.output_norm"),
+    same("multi_modal_projector.mm_soft_emb_norm", "encoder.projection_norm", Transform::add_one),
+    same("multi_modal_projector.mm_input_projection", "encoder.projection"),
+};
+constexpr std::array kSiglipLayer{
+    same("layer_norm1", "attention_norm"),
+    same("layer_norm2", "ffn_norm"),
+    same("mlp.fc1", "ffn.up"),
+    same("mlp.fc2", "ffn.down"),
+};
+constexpr std::array kGemma3ImagesLeftOut{
+    LeftOut{"vision_tower.embeddings.position_ids", "it counts positions"},
+    LeftOut{"vision_tower.head.*", "it makes one vector of an image, and a text gets several"},
+};
+constexpr auto kWithImagesModel = joined(hf::kModel<Transform::add_one>, kGemma3ImagesModel);
+constexpr auto kWithImagesLayer = joined(hf::kLaterGemmaLayer, kSiglipLayer);
+constexpr auto kWithImagesLeftOut = joined(hf::kAlwaysLeftOut, kGemma3ImagesLeftOut);
+constexpr NameRules kWithImagesRules{"layers.", kWithImagesModel, kWithImagesLayer,
+                                     kWithImagesLeftOut, "vision_tower.encoder.layers."};
+constexpr HfNames kNamesWithImages{.rules = &kWithImagesRules};
+constexpr NameRules kRules{"layers.", hf::kModel<Transform::add_one>, hf::kLaterGemmaLayer,
+                           hf::kLeftOut};
+constexpr HfNames kNames{.rules = &kRules, .with_images = &kNamesWithImages};
+
 constexpr std::array kDirectories{HfModel{.model_type = "gemma3_text",
-                                          .names = &hf::kLaterGemmaNames,
+                                          .names = &kNames,
                                           .n_heads = 8,
                                           .n_kv_heads = 4,
                                           .head_dim = 256,

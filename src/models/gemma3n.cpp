@@ -24,9 +24,31 @@ ArchDescriptor describe(const ModelConfig& config) {
 
 namespace {
 
+// Of directories: Gemma 4's, with streams of the residual.
+constexpr std::array kStreams{
+    same("laurel.post_laurel_norm", "branch.post_norm"),
+    same("altup.router_norm", "streams.router_norm"),
+    numbers("altup.modality_router", "streams.router"),
+    numbers("altup.prediction_coefs", "streams.predict"),
+    numbers("altup.correction_coefs", "streams.correct"),
+    same("altup.correct_output_scale", "streams.scale"),
+};
+constexpr std::array kStreamsModel{
+    same("altup_projections.0", "streams.in.0"),
+    same("altup_projections.1", "streams.in.1"),
+    same("altup_projections.2", "streams.in.2"),
+    same("altup_unembed_projections.0", "streams.out.0"),
+    same("altup_unembed_projections.1", "streams.out.1"),
+    same("altup_unembed_projections.2", "streams.out.2"),
+};
+constexpr auto kGemma3nModel = joined(hf::kGemma4Model, kStreamsModel);
+constexpr auto kGemma3nLayer = joined(hf::kGemma4Layer, kStreams);
+constexpr NameRules kRules{"layers.", kGemma3nModel, kGemma3nLayer, hf::kLeftOut};
+constexpr HfNames kNames{.rules = &kRules};
+
 constexpr std::array kDirectories{
     HfModel{.model_type = "gemma3n_text",
-            .names = &hf::kGemma3nNames,
+            .names = &kNames,
             .n_heads = 8,
             .n_kv_heads = 2,
             .head_dim = 256,

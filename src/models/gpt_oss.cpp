@@ -21,8 +21,23 @@ ArchDescriptor describe(const ModelConfig& config) {
 
 namespace {
 
+// Of directories: experts' matrices are [k, n], rows of gate and up in turns.
+constexpr std::array kGptOss{
+    same("self_attn.sinks", "attention.sinks"),
+    same("mlp.router", "ffn.router"),
+    NameRule{.name = "mlp.experts.gate_up_proj",
+             .pieces = {{{"ffn.experts.gate", PieceRows::every_second},
+                         {"ffn.experts.up", PieceRows::every_second}}},
+             .max_dims = 3},
+    stack("mlp.experts.down_proj", "ffn.experts.down"),
+};
+constexpr auto kGptOssLayer = joined(hf::kProjections, kGptOss, hf::kHeadNorms<Transform::none>,
+                                     hf::kTwoNorms<Transform::none>);
+constexpr NameRules kRules{"layers.", hf::kModel<Transform::none>, kGptOssLayer, hf::kLeftOut};
+constexpr HfNames kNames{.rules = &kRules};
+
 constexpr std::array kDirectories{HfModel{.model_type = "gpt_oss",
-                                          .names = &hf::kGptOssNames,
+                                          .names = &kNames,
                                           .head_dim = 64,
                                           .windows = HfWindows{.length = 128, .period = 2},
                                           .rope_theta = 150000,

@@ -46,6 +46,23 @@ constexpr std::array kDirectories{
                               HfConfig& result) { read_hf_channels(config, result.model); },
             .mixer_words = kMixerWords}};
 
+// Of the delta rule whose channels decay apart; its projections of q, k and v and the output are called attention's.
+constexpr std::array kGgufChannels{
+    same("ssm_f_a", "delta.a_low"),
+    same("ssm_f_b", "delta.a"),
+    same("ssm_g_a", "delta.gate_low"),
+    same("ssm_g_b", "delta.gate"),
+    same("ssm_beta", "delta.b"),
+    numbers("ssm_conv1d_q", "delta.kernel_q"),
+    numbers("ssm_conv1d_k", "delta.kernel_k"),
+    numbers("ssm_conv1d_v", "delta.kernel_v"),
+    same("ssm_dt", "delta.time"),
+    numbers("ssm_a", "delta.rate"),
+    same("ssm_norm", "delta.norm"),
+};
+constexpr auto kGgufLayer = joined(kGgufChannels, gguf::kUsualLayer);
+constexpr NameRules kGgufNames{"blk.", gguf::kModel, kGgufLayer, gguf::kLeftOut};
+
 }  // namespace
 
 constinit const Family family{
@@ -54,7 +71,7 @@ constinit const Family family{
     .describe = describe,
     .traits =
         {.rotates = false, .experts = true, .latent = true, .recurs = true, .channels_decay = true},
-    .gguf_names = &gguf::kChannelsNames,
+    .gguf_names = &kGgufNames,
     .written = {.always_with_experts = true, .latents_apart = true},
     .directories = kDirectories,
 };

@@ -29,6 +29,15 @@ constexpr std::array kDirectories{
             .mixer_words = kMixerWords,
             .without_effect = "block_"}};
 
+// Of GGUF. The last norm has the name that others' has behind the embedding.
+constexpr std::array kGgufModel{
+    same("token_embd", "token_embedding"),
+    same("token_embd_norm", "output_norm"),
+    same("output", "output"),
+    same("rope_freqs", "rope_factors"),
+};
+constexpr NameRules kGgufNames{"blk.", kGgufModel, gguf::kUsualLayer, gguf::kLeftOut};
+
 }  // namespace
 
 constinit const Family family{
@@ -36,7 +45,7 @@ constinit const Family family{
     .titles = {.recurrent = "LFM2 (short convolutions)"},
     .describe = describe,
     .traits = {.convolves = true},
-    .gguf_names = &gguf::kLfm2Names,
+    .gguf_names = &kGgufNames,
     .directories = kDirectories,
 };
 

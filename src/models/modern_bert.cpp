@@ -24,10 +24,36 @@ ArchDescriptor describe(const ModelConfig& config) {
 
 namespace {
 
-constexpr std::array kDirectories{HfModel{.model_type = "modernbert",
-                                          .names = &hf::kModernBertNames,
-                                          .n_layers = 22,
-                                          .read = read_hf_modern_bert}};
+constexpr std::array kModernBertModel{
+    same("embeddings.tok_embeddings", "token_embedding"),
+    same("embeddings.norm", "embedding_norm"),
+    same("final_norm", "output_norm"),
+};
+constexpr std::array kModernBertLayer{
+    NameRule{"attn.Wqkv",
+             {{{"attention.q", PieceRows::query},
+               {"attention.k", PieceRows::key_value},
+               {"attention.v", PieceRows::key_value}}}},
+    same("attn.Wo", "attention.output"),
+    same("attn_norm", "attention_norm"),
+    NameRule{"mlp.Wi", {{{"ffn.gate", PieceRows::ffn}, {"ffn.up", PieceRows::ffn}}}},
+    same("mlp.Wo", "ffn.down"),
+    same("mlp_norm", "ffn_norm"),
+};
+constexpr std::array kModernBertLeftOut{
+    LeftOut{"head.*", hf::kGuesses},
+    LeftOut{"decoder.*", hf::kGuesses},
+};
+constexpr NameRules kRules{"layers.", kModernBertModel, kModernBertLayer, kModernBertLeftOut};
+constexpr auto kClassifierModel = joined(kModernBertModel, hf::kHead);
+constexpr NameRules kClassifierRules{"layers.", kClassifierModel, kModernBertLayer,
+                                     hf::kBertClassifierLeftOut};
+constexpr HfNames kNames{.rules = &kRules,
+                         .embedding = "embeddings.tok_embeddings.weight",
+                         .of_classifier = &kClassifierRules};
+
+constexpr std::array kDirectories{HfModel{
+    .model_type = "modernbert", .names = &kNames, .n_layers = 22, .read = read_hf_modern_bert}};
 
 constexpr PreTokenizerName kPreTokenizers[]{{"modern-bert", &cuts::kGpt2}};
 

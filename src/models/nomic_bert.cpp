@@ -16,8 +16,29 @@ ArchDescriptor describe(const ModelConfig& config) {
 
 namespace {
 
+// Of directories, as its authors' code has it; transformers writes the same.
+constexpr std::array kNomicModel{
+    same("embeddings.word_embeddings", "token_embedding"),
+    same("embeddings.token_type_embeddings", "token_types"),
+    same("emb_ln", "embedding_norm"),
+};
+constexpr std::array kNomicLayer{
+    NameRule{"attn.Wqkv",
+             {{{"attention.q", PieceRows::query},
+               {"attention.k", PieceRows::key_value},
+               {"attention.v", PieceRows::key_value}}}},
+    same("attn.out_proj", "attention.output"),
+    same("norm1", "attention_output_norm"),
+    same("mlp.fc11", "ffn.up"),
+    same("mlp.fc12", "ffn.gate"),
+    same("mlp.fc2", "ffn.down"),
+    same("norm2", "layer_output_norm"),
+};
+constexpr NameRules kRules{"encoder.layers.", kNomicModel, kNomicLayer, hf::kBertLeftOut};
+constexpr HfNames kNames{.rules = &kRules, .embedding = "embeddings.word_embeddings.weight"};
+
 constexpr std::array kDirectories{
-    HfModel{.model_type = "nomic_bert", .names = &hf::kNomicBertNames, .read = read_hf_nomic_bert}};
+    HfModel{.model_type = "nomic_bert", .names = &kNames, .read = read_hf_nomic_bert}};
 
 }  // namespace
 

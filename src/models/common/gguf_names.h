@@ -8,14 +8,6 @@
 
 namespace akunu::gguf {
 
-// LFM2's last norm has the name that others' has behind the embedding.
-inline constexpr std::array kLfm2Model{
-    same("token_embd", "token_embedding"),
-    same("token_embd_norm", "output_norm"),
-    same("output", "output"),
-    same("rope_freqs", "rope_factors"),
-};
-
 inline constexpr std::array kModel{
     same("token_embd", "token_embedding"),
     same("output_norm", "output_norm"),
@@ -129,20 +121,6 @@ inline constexpr std::array kDelta{
     same("nextn.hnorm", "ahead.hidden_norm"),
     same("nextn.shared_head_norm", "ahead.output_norm"),
 };
-// Of the delta rule whose channels decay apart; its projections of q, k and v and the output are called attention's.
-inline constexpr std::array kChannels{
-    same("ssm_f_a", "delta.a_low"),
-    same("ssm_f_b", "delta.a"),
-    same("ssm_g_a", "delta.gate_low"),
-    same("ssm_g_b", "delta.gate"),
-    same("ssm_beta", "delta.b"),
-    numbers("ssm_conv1d_q", "delta.kernel_q"),
-    numbers("ssm_conv1d_k", "delta.kernel_k"),
-    numbers("ssm_conv1d_v", "delta.kernel_v"),
-    same("ssm_dt", "delta.time"),
-    numbers("ssm_a", "delta.rate"),
-    same("ssm_norm", "delta.norm"),
-};
 inline constexpr std::array kNorms{
     same("post_attention_norm", "attention_post_norm"),
     same("ffn_norm", "ffn_norm"),
@@ -161,13 +139,9 @@ inline constexpr std::array kLeftOut{
 inline constexpr auto kUsualLayer = joined(kLayer, kNorms);
 inline constexpr auto kSeedLayer = joined(kLayer, kSeedNorms);
 inline constexpr auto kDeltaLayer = joined(kDelta, kSeedLayer);
-inline constexpr auto kChannelsLayer = joined(kChannels, kUsualLayer);
 
 extern const NameRules kUsualNames;
 extern const NameRules kSeedNames;
 extern const NameRules kDeltaNames;
-extern const NameRules kChannelsNames;
-extern const NameRules kBesideScansNames;
-extern const NameRules kLfm2Names;
 
 }  // namespace akunu::gguf

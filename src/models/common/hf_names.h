@@ -199,16 +199,6 @@ inline constexpr std::array kSharedMlp{
     same("shared_mlp.output_linear", "ffn.shared.down"),
 };
 
-inline constexpr std::array kGptOss{
-    same("self_attn.sinks", "attention.sinks"),
-    same("mlp.router", "ffn.router"),
-    NameRule{.name = "mlp.experts.gate_up_proj",
-             .pieces = {{{"ffn.experts.gate", PieceRows::every_second},
-                         {"ffn.experts.up", PieceRows::every_second}}},
-             .max_dims = 3},
-    stack("mlp.experts.down_proj", "ffn.experts.down"),
-};
-
 template <Transform kNorm>
 inline constexpr std::array kHeadNorms{
     same("self_attn.q_norm", "attention.q_norm", kNorm),
@@ -268,23 +258,6 @@ inline constexpr std::array kPerLayer{
     same("post_feedforward_layernorm_1", "ffn_dense_post_norm"),
     same("post_feedforward_layernorm_2", "experts_post_norm"),
 };
-// Gemma 3n's.
-inline constexpr std::array kStreams{
-    same("laurel.post_laurel_norm", "branch.post_norm"),
-    same("altup.router_norm", "streams.router_norm"),
-    numbers("altup.modality_router", "streams.router"),
-    numbers("altup.prediction_coefs", "streams.predict"),
-    numbers("altup.correction_coefs", "streams.correct"),
-    same("altup.correct_output_scale", "streams.scale"),
-};
-inline constexpr std::array kStreamsModel{
-    same("altup_projections.0", "streams.in.0"),
-    same("altup_projections.1", "streams.in.1"),
-    same("altup_projections.2", "streams.in.2"),
-    same("altup_unembed_projections.0", "streams.out.0"),
-    same("altup_unembed_projections.1", "streams.out.1"),
-    same("altup_unembed_projections.2", "streams.out.2"),
-};
 inline constexpr std::array kGemma4Model{
     same("embed_tokens", "token_embedding"),
     same("norm", "output_norm"),
@@ -311,30 +284,9 @@ inline constexpr auto kLaterGemmaLayer =
     joined(kProjections, kHeadNorms<Transform::add_one>, kFourNorms<Transform::add_one>);
 inline constexpr auto kGemma4Layer =
     joined(kProjections, kHeadNorms<Transform::none>, kFourNorms<Transform::none>, kPerLayer);
-inline constexpr auto kGemma3nModel = joined(kGemma4Model, kStreamsModel);
-inline constexpr auto kGemma3nLayer = joined(kGemma4Layer, kStreams);
 inline constexpr auto kNormsBehindLayer =
     joined(kProjections, kHeadNorms<Transform::none>, kNormsBehind);
 
-inline constexpr auto kGptOssLayer =
-    joined(kProjections, kGptOss, kHeadNorms<Transform::none>, kTwoNorms<Transform::none>);
-
-inline constexpr std::array kBertModel{
-    same("embeddings.word_embeddings", "token_embedding"),
-    same("embeddings.position_embeddings", "position_embedding"),
-    same("embeddings.token_type_embeddings", "token_types"),
-    same("embeddings.LayerNorm", "embedding_norm"),
-};
-inline constexpr std::array kBertLayer{
-    same("attention.self.query", "attention.q"),
-    same("attention.self.key", "attention.k"),
-    same("attention.self.value", "attention.v"),
-    same("attention.output.dense", "attention.output"),
-    same("attention.output.LayerNorm", "attention_output_norm"),
-    same("intermediate.dense", "ffn.up"),
-    same("output.dense", "ffn.down"),
-    same("output.LayerNorm", "layer_output_norm"),
-};
 inline constexpr std::string_view kGuesses =
     "it guesses hidden tokens, and texts are embedded without it";
 inline constexpr std::array kBertLeftOut{
@@ -355,70 +307,9 @@ inline constexpr std::array kHead{
     same("head.dense", "head.dense"),           same("head.norm", "head.norm"),
 };
 
-// nomic-bert as its authors' code has it; transformers writes the same.
-inline constexpr std::array kNomicModel{
-    same("embeddings.word_embeddings", "token_embedding"),
-    same("embeddings.token_type_embeddings", "token_types"),
-    same("emb_ln", "embedding_norm"),
-};
-inline constexpr std::array kNomicLayer{
-    NameRule{"attn.Wqkv",
-             {{{"attention.q", PieceRows::query},
-               {"attention.k", PieceRows::key_value},
-               {"attention.v", PieceRows::key_value}}}},
-    same("attn.out_proj", "attention.output"),
-    same("norm1", "attention_output_norm"),
-    same("mlp.fc11", "ffn.up"),
-    same("mlp.fc12", "ffn.gate"),
-    same("mlp.fc2", "ffn.down"),
-    same("norm2", "layer_output_norm"),
-};
-inline constexpr std::array kModernBertModel{
-    same("embeddings.tok_embeddings", "token_embedding"),
-    same("embeddings.norm", "embedding_norm"),
-    same("final_norm", "output_norm"),
-};
-inline constexpr std::array kModernBertLayer{
-    NameRule{"attn.Wqkv",
-             {{{"attention.q", PieceRows::query},
-               {"attention.k", PieceRows::key_value},
-               {"attention.v", PieceRows::key_value}}}},
-    same("attn.Wo", "attention.output"),
-    same("attn_norm", "attention_norm"),
-    NameRule{"mlp.Wi", {{{"ffn.gate", PieceRows::ffn}, {"ffn.up", PieceRows::ffn}}}},
-    same("mlp.Wo", "ffn.down"),
-    same("mlp_norm", "ffn_norm"),
-};
-inline constexpr std::array kModernBertLeftOut{
-    LeftOut{"head.*", kGuesses},
-    LeftOut{"decoder.*", kGuesses},
-};
-
 inline constexpr std::string_view kImages = "it is of an encoder of images, and akunu reads text";
 inline constexpr std::string_view kSounds = "it is of an encoder of sounds, and akunu reads text";
 inline constexpr std::string_view kFp8Activations = "akunu rounds no activations to FP8";
-// Those of what reads Gemma 3's images, as name_of_image_tensor has them; a layer's beside a decoder's.
-inline constexpr std::array kGemma3ImagesModel{
-    NameRule{"vision_tower.embeddings.patch_embedding",
-             {{{"encoder.patch_embedding"}}},
-             Transform::none,
-             3,
-             true},
-    same("vision_tower.embeddings.position_embedding", "encoder.position_embedding"),
-    same("vision_tower.post_layernorm", "encoder.output_norm"),
-    same("multi_modal_projector.mm_soft_emb_norm", "encoder.projection_norm", Transform::add_one),
-    same("multi_modal_projector.mm_input_projection", "encoder.projection"),
-};
-inline constexpr std::array kSiglipLayer{
-    same("layer_norm1", "attention_norm"),
-    same("layer_norm2", "ffn_norm"),
-    same("mlp.fc1", "ffn.up"),
-    same("mlp.fc2", "ffn.down"),
-};
-inline constexpr std::array kGemma3ImagesLeftOut{
-    LeftOut{"vision_tower.embeddings.position_ids", "it counts positions"},
-    LeftOut{"vision_tower.head.*", "it makes one vector of an image, and a text gets several"},
-};
 
 // In every directory.
 inline constexpr std::array kAlwaysLeftOut{
@@ -458,21 +349,12 @@ extern const HfNames kGemmaNames;
 extern const HfNames kLaterGemmaNames;
 // The same, whose norms multiply by w.
 extern const HfNames kGemma4Names;
-// Gemma 4's, with streams of the residual.
-extern const HfNames kGemma3nNames;
 // OLMo 2 and EXAONE 4: norms behind only.
 extern const HfNames kNormsBehindNames;
-// "encoder.layer.", behind "bert." or nothing; RoBERTa's are the same.
-extern const HfNames kBertNames;
-// Of its authors' code.
-extern const HfNames kNomicBertNames;
-extern const HfNames kModernBertNames;
 // Llama's, of Granite with experts and one for all rows.
 extern const HfNames kSharedMlpNames;
 // Nemotron-H's, behind "backbone.".
 extern const HfNames kMixersNames;
-// Experts' matrices [k, n], rows of gate and up in turns.
-extern const HfNames kGptOssNames;
 
 }  // namespace hf
 }  // namespace akunu
