@@ -29,6 +29,7 @@ constexpr HfExperts kOfV3{.n = "n_routed_experts",
                           .has_layers_ahead = true};
 constexpr std::array kDirectories{
     HfModel{.model_type = "deepseek_v2",
+            .reads_interleave = false,
             .latents = HfLatents{},
             .experts = HfExperts{.n = "n_routed_experts",
                                  .usual_n = 64,

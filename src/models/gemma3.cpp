@@ -65,6 +65,7 @@ constexpr NameRules kRules{"layers.", hf::kModel<Transform::add_one>, hf::kLater
                            hf::kLeftOut};
 constexpr HfNames kNames{.rules = &kRules, .with_images = &kNamesWithImages};
 
+constexpr std::string_view kOwnKeys[]{"use_bidirectional_attention"};
 constexpr std::array kDirectories{HfModel{.model_type = "gemma3_text",
                                           .names = &kNames,
                                           .n_heads = 8,
@@ -77,7 +78,8 @@ constexpr std::array kDirectories{HfModel{.model_type = "gemma3_text",
                                           .rope_theta = 1000000,
                                           .rope_theta_windowed = 10000,
                                           .activation = "gelu_pytorch_tanh",
-                                          .means_gelu_tanh = true}};
+                                          .means_gelu_tanh = true,
+                                          .own_keys = kOwnKeys}};
 constexpr std::array kWithImages{ImageModel{"gemma3", "gemma3_text"}};
 
 }  // namespace

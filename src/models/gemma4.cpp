@@ -32,7 +32,7 @@ ArchDescriptor describe(const ModelConfig& config) {
 
 namespace {
 
-constexpr std::string_view kOwnKeys[]{"num_experts"};
+constexpr std::string_view kOwnKeys[]{"num_experts", "use_bidirectional_attention"};
 constexpr std::array kDirectories{
     HfModel{.model_type = "gemma4_text",
             .names = &hf::kGemma4Names,

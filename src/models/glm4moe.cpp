@@ -22,10 +22,12 @@ constexpr HfExperts kExperts{.n = "n_routed_experts",
                              .usual_leading_dense = 1,
                              .has_groups = true,
                              .has_layers_ahead = true};
+constexpr std::string_view kOwnKeys[]{"use_qk_norm"};
 constexpr std::array kDirectories{HfModel{.model_type = "glm4_moe",
                                           .rotating_part = 0.5f,
                                           .norm_epsilon = 1e-5f,
-                                          .experts = kExperts},
+                                          .experts = kExperts,
+                                          .own_keys = kOwnKeys},
                                   HfModel{.model_type = "glm4v_moe_text",
                                           .rotating_part = 0.5f,
                                           .norm_epsilon = 1e-5f,

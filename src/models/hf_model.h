@@ -56,6 +56,8 @@ struct HfModel {
   bool has_unrotated_layers = false;  // `no_rope_layers`
   bool names_positions = false;       // `position_embedding_type`: "rope", or there are none
   bool has_alpha = false;             // of NTK
+  bool has_long_rope = false;         // also where old files say "su" or "yarn"
+  bool reads_interleave = true;       // whether transformers looks at `rope_interleave`
   float logit_scale = 0;              // 0: there is none
   std::optional<HfLatents> latents = {};
   std::optional<HfExperts> experts = {};

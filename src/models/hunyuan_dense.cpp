@@ -11,8 +11,11 @@ ArchDescriptor describe(const ModelConfig& config) {
 
 namespace {
 
-constexpr std::array kDirectories{
-    HfModel{.model_type = "hunyuan_v1_dense", .norm_epsilon = 1e-5f, .has_alpha = true}};
+constexpr std::string_view kOwnKeys[]{"use_qk_norm"};
+constexpr std::array kDirectories{HfModel{.model_type = "hunyuan_v1_dense",
+                                          .norm_epsilon = 1e-5f,
+                                          .has_alpha = true,
+                                          .own_keys = kOwnKeys}};
 
 constexpr PreTokenizerName kPreTokenizers[]{{"hunyuan-dense", &cuts::kDeepseek3}};
 

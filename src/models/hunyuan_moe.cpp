@@ -26,6 +26,7 @@ void check(ConfigObject& config, HfConfig& result) {
     config.refuse_support("use_mixed_mlp_moe", "akunu has true");
 }
 
+constexpr std::string_view kOwnKeys[]{"use_qk_norm"};
 constexpr std::array kDirectories{HfModel{.model_type = "hunyuan_v1_moe",
                                           .norm_epsilon = 1e-5f,
                                           .has_alpha = true,
@@ -34,7 +35,8 @@ constexpr std::array kDirectories{HfModel{.model_type = "hunyuan_v1_moe",
                                                                .usual_n_chosen = 1,
                                                                .dim = "intermediate_size",
                                                                .shared_dim = "intermediate_size"},
-                                          .read_layers = check}};
+                                          .read_layers = check,
+                                          .own_keys = kOwnKeys}};
 
 constexpr PreTokenizerName kPreTokenizers[]{{"hunyuan", &cuts::kQwen2}};
 

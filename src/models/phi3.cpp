@@ -8,8 +8,11 @@ ArchDescriptor describe(const ModelConfig& config) { return decoder_of_halves(co
 
 namespace {
 
-constexpr std::array kDirectories{HfModel{
-    .model_type = "phi3", .windows = HfWindows{}, .original_context = 4096, .norm_epsilon = 1e-5f}};
+constexpr std::array kDirectories{HfModel{.model_type = "phi3",
+                                          .windows = HfWindows{},
+                                          .original_context = 4096,
+                                          .norm_epsilon = 1e-5f,
+                                          .has_long_rope = true}};
 constexpr std::string_view kJoined[]{"attn_qkv", "ffn_up"};
 
 }  // namespace

@@ -114,14 +114,12 @@ class HfConfigReader {
           std::ranges::find(rule.neutral, static_cast<double>(*value)) == rule.neutral.end())
         config_.refuse_support(rule.key, "it is not supported for " + type());
     for (const std::string_view key : {"use_bidirectional_attention", "add_cross_attention",
-                                       "use_qk_norm", "use_cla", "use_mla"})
-      if (!(model_.shapes && key == "use_bidirectional_attention") &&
-          config_.flag(key).value_or(false) &&
-          !(type() == "gemma3_text" && key == "use_bidirectional_attention") &&
-          !(key == "use_qk_norm" &&  // seen by their tensors
-            (type() == "hunyuan_v1_dense" || type() == "hunyuan_v1_moe" || type() == "glm4_moe")))
+                                       "use_qk_norm", "use_cla", "use_mla"}) {
+      config_.find(key);
+      if (!is_taken(key) && config_.flag(key).value_or(false))
         config_.refuse_support(key, "it is not supported for " + type());
-    if (!config_.flag("is_causal").value_or(true) && type() != "eurobert")
+    }
+    if (!config_.flag("is_causal").value_or(true) && !family_.traits.encoder)
       config_.refuse_support("is_causal", "encoders are not supported");
     check_activation();
   }
@@ -325,7 +323,7 @@ class HfConfigReader {
     else if (part != 1)
       config_.refuse_support("partial_rotary_factor", "akunu has 1 for " + type());
     if (model_.latents && !config_.flag("rope_interleave").value_or(true) &&
-        type() != "deepseek_v2")  // of which transformers does not look at it
+        model_.reads_interleave)
       model.rope_style = RopeStyle::halves;
     const auto scale_attention = [&](float by) {
       if (model_.latents) model.attention_scale = by / std::sqrt(static_cast<float>(head_dim));
@@ -341,7 +339,7 @@ class HfConfigReader {
                                                           .rope_dim = model.rope_dim,
                                                           .context_length = model.context_length,
                                                           .original_context = original,
-                                                          .is_phi3 = type() == "phi3",
+                                                          .is_phi3 = model_.has_long_rope,
                                                           .has_alpha = model_.has_alpha});
     if (windowed) {
       const RopeScaling of_windows =
