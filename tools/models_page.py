@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
+from tools.family_lists import architectures
+
 # Of one architecture, format and device: the largest difference beside the largest number.
 Errors: TypeAlias = dict[tuple[str, str, str], float]
 
@@ -21,16 +23,6 @@ DOCUMENT = ROOT / "docs" / "models.md"
 
 DEVICES = {"cpu": "CPU", "metal": "Metal", "metal-emulated": "Metal, emulated", "cuda": "CUDA"}
 
-# Dense ones, those with recurrent layers, experts; others follow by their names.
-_ORDER = (
-    *("llama", "qwen2", "qwen3", "phi3", "gemma", "gemma2", "gemma3", "gemma3n", "gemma4"),
-    *("mistral3", "granite", "smollm3", "olmo2", "glm4", "ernie4_5", "seed_oss", "hunyuan-dense"),
-    *("exaone4", "starcoder2", "command-r", "cohere2", "deepseek2", "minicpm3", "lfm2", "mamba2"),
-    *("granitehybrid", "nemotron_h", "nemotron_h_moe", "falcon-h1", "qwen35", "qwen2moe"),
-    *("qwen3moe", "qwen35moe", "qwen3next", "kimi-linear", "olmoe", "granitemoe", "glm4moe"),
-    *("gpt-oss", "ernie4_5-moe", "hunyuan-moe", "deepseek"),
-)
-
 # A format that more architectures than these were measured in is a column of the first table.
 MANY = 12
 
@@ -39,9 +31,9 @@ _HEAD = """# Models: every architecture in every format, measured
 `tools/models_page.py` writes this page from what `tests/models/test_every_format.py`,
 `tests/models/test_speech.py` and `tests/oracle/test_dense_families.py` measured.
 
-A number is the largest difference of logits (of encoders: of a pooled vector) from those that NumPy
-computes in double with the same weights (of modern-bert, eurobert, gemma-embedding and from
-mistral3 to hunyuan-moe: those of transformers; of deepseek: those of llama.cpp), beside the largest
+A number is the largest difference of logits (of encoders: of a pooled vector) from those that
+transformers computes with the same weights (of llama, qwen2, qwen3, phi3, the Gemmas up to 4, bert,
+nomic-bert, jina-bert-v2 and whisper: NumPy in double; of deepseek: llama.cpp), beside the largest
 of them. The models are small and random, which is harder than trained ones are: their logits follow
 every weight. What a number says of the arithmetic:
 
@@ -90,8 +82,9 @@ def document() -> str:
     return "\n".join(parts) + "\n"
 
 
-def _ordered(names: Iterable[str], first: tuple[str, ...]) -> list[str]:
-    return sorted(set(names), key=lambda name: (first.index(name) if name in first else 99, name))
+def _ordered(names: Iterable[str]) -> list[str]:
+    found = set(names)
+    return [name for name in architectures() if name in found]
 
 
 def _families(errors: Errors) -> Iterator[str]:
@@ -103,7 +96,7 @@ def _families(errors: Errors) -> Iterator[str]:
     ]
     yield f"| architecture | {' | '.join(_name(*each) for each in columns)} |"
     yield "|---|" + "---|" * len(columns)
-    for architecture in _ordered((key[0] for key in errors), _ORDER):
+    for architecture in _ordered(key[0] for key in errors):
         cells = [_cell(errors, architecture, *each) for each in columns]
         yield f"| `{architecture}` | {' | '.join(cells)} |"
 
@@ -111,7 +104,7 @@ def _families(errors: Errors) -> Iterator[str]:
 def _formats(errors: Errors) -> Iterator[str]:
     """A line for each of the other formats, for the architectures that were measured in them."""
     lines = [each for each in _measured(errors) if not _is_of_many(errors, *each)]
-    architectures = _ordered((key[0] for key in errors if key[1:] in lines), _ORDER)
+    architectures = _ordered(key[0] for key in errors if key[1:] in lines)
     yield f"| format | {' | '.join(f'`{name}`' for name in architectures)} |"
     yield "|---|" + "---|" * len(architectures)
     for number_format, device in lines:

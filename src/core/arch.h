@@ -1,6 +1,5 @@
-// ArchDescriptor: everything that a model's architecture says and its tensors don't. A family is
-// one function that fills it from what the file says; nobody below it asks for an architecture's
-// name.
+// ArchDescriptor: everything that a model's architecture says and its tensors don't. A family (models/family.h) fills it
+// from what the file says; nobody below it asks for an architecture's name.
 #pragma once
 
 #include <array>
@@ -411,44 +410,5 @@ inline uint32_t n_own_layers(const ArchDescriptor& arch) {
 inline uint32_t n_own_layers(const ModelConfig& config) {
   return static_cast<uint32_t>(config.layers.size()) - config.n_ahead;
 }
-
-// Throws UnsupportedModelError for an architecture that is not here (naming those that are) and
-// ModelFormatError where the numbers contradict each other.
-ArchDescriptor describe(const ModelConfig& config);
-
-// What some families compute with, and others do not.
-struct FamilyTraits {
-  bool windows = false;          // layers that see the last positions only
-  bool soft_caps = false;        // of attention's scores and of the logits
-  bool attention_scale = false;  // of its own, instead of 1 / sqrt(head_dim)
-  bool encoder = false;          // rows see those behind them too
-  bool layer_norm = false;       // norms subtract the mean
-  bool rotates = true;           // rotary positions
-  bool has_audio_encoder = false;
-  bool full_layer_first = false;  // of the layers that a window's period counts, the first sees all
-  bool multipliers = false;       // of embeddings and of what is added to the residual
-  bool logit_scale = false;       // logits are multiplied, or divided, by a number of the file
-  bool may_not_rotate = false;    // a file may say that its model has no rotary positions
-  bool query_growth = false;      // queries are multiplied by more as positions grow
-  bool experts = false;           // the feed-forward network may be a mixture of experts
-  bool interleaves = false;       // neighbours rotate, in Hugging Face's files too
-  bool latent = false;            // multi-head latent attention
-  // Windowed layers have heads of another length than others, the last layers may read the keys and
-  // values of earlier ones, and each may have an embedding of its own.
-  bool layer_shapes = false;
-  bool convolves = false;  // layers may have a short convolution instead of attention
-  bool recurs = false;     // layers may have the gated delta rule instead
-  bool tiles_values =
-      false;  // in its GGUF files value heads are in the order of DeltaRule::is_tiled
-  bool channels_decay = false;  // the delta rule is that of DeltaRule::per_channel
-  bool predicts = false;        // its files may have a prediction head that akunu computes
-  bool streams = false;         // the residual is several streams, gates may be cut
-  bool scans = false;           // layers may have the selective scan of Mamba-2 instead
-  bool scans_beside = false;    // all have it, beside attention
-  bool alternates = false;      // a layer is a mixer or a feed-forward network, never both
-};
-
-const FamilyTraits* find_family(std::string_view architecture);  // null: not here
-std::string known_architectures();                               // "llama, qwen2, qwen3, ..."
 
 }  // namespace akunu

@@ -27,6 +27,7 @@
 #include "inference/latent_weights.h"
 #include "inference/rope_factors.h"
 #include "inference/shards.h"
+#include "models/common/describe.h"
 #include "weight/gguf_images.h"
 
 namespace akunu {

@@ -15,6 +15,8 @@
 #include "core/arch.h"
 #include "core/error.h"
 #include "core/format.h"
+#include "models/common/describe.h"
+#include "models/registry.h"
 #include "register.h"
 #include "weight/hf_config.h"
 #include "weight/hf_source.h"
@@ -75,7 +77,7 @@ ArchDescriptor usual(ModelConfig config) {
   config.rope_theta_windowed = 0;
   config.rope_attention_factor = 1;
   config.embedding_scale = config.residual_scale = config.logit_scale = 0;
-  const bool says_windows = find_family(config.architecture)->layer_shapes;  // as every file
+  const bool says_windows = find_family(config.architecture)->traits.layer_shapes;  // as every file
   for (LayerConfig& layer : config.layers) {
     if (!says_windows) layer.windowed.reset();
     layer.rotates.reset();
@@ -169,6 +171,21 @@ py::dict numbers_of(const ArchDescriptor& arch) {
   return result;
 }
 
+py::dict written(const GgufWriting& writing) {
+  return py::dict(
+      py::arg("rope_factors") = writing.rope_factors,
+      py::arg("attention_scale") = writing.attention_scale,
+      py::arg("always_with_experts") = writing.always_with_experts,
+      py::arg("factors_unsaid") = writing.factors_unsaid,
+      py::arg("factors_in_weights") = writing.factors_in_weights,
+      py::arg("both_epsilons") = writing.both_epsilons,
+      py::arg("expert_step") = writing.expert_step,
+      py::arg("without_truncation") = writing.without_truncation,
+      py::arg("b_and_a_by_key_head") = writing.b_and_a_by_key_head,
+      py::arg("latents_apart") = writing.latents_apart,
+      py::arg("joined") = std::vector<std::string>(writing.joined.begin(), writing.joined.end()));
+}
+
 class NativeSource {
  public:
   explicit NativeSource(const std::filesystem::path& path) {
@@ -205,8 +222,8 @@ class NativeSource {
       result["yarn"] = yarn;
     }
     result["norm_epsilon"] = config.norm_epsilon;
-    result["is_encoder"] = find_family(config.architecture)->encoder;
-    const FamilyTraits& family = *find_family(config.architecture);
+    const FamilyTraits& family = find_family(config.architecture)->traits;
+    result["is_encoder"] = family.encoder;
     result["has_soft_caps"] = family.soft_caps;
     result["has_layer_norm"] = family.layer_norm;
     result["has_layer_shapes"] = family.layer_shapes;
@@ -239,6 +256,7 @@ class NativeSource {
     result["embedding_scale"] = config.embedding_scale;
     result["residual_scale"] = config.residual_scale;
     result["logit_scale"] = config.logit_scale;
+    result["written"] = written(find_family(config.architecture)->written);
     result["described"] = numbers_of(described);
     result["usual"] = numbers_of(unsaid);
     return result;
@@ -263,9 +281,80 @@ class NativeSource {
   std::optional<Yarn> yarn_;
 };
 
+py::tuple texts_of(const std::array<std::string_view, ThinkingMarks::kMost>& texts) {
+  std::vector<std::string> said;
+  for (const std::string_view text : texts)
+    if (!text.empty()) said.emplace_back(text);
+  return py::tuple(py::cast(said));
+}
+
+py::dict marks_of(const ThinkingMarks& marks) {
+  return py::dict(py::arg("signs") = texts_of(marks.signs),
+                  py::arg("opening") = std::string(marks.opening),
+                  py::arg("closing") = std::string(marks.closing),
+                  py::arg("answer_openings") = texts_of(marks.answer_openings),
+                  py::arg("answer_closings") = texts_of(marks.answer_closings),
+                  py::arg("further_openings") = texts_of(marks.further_openings));
+}
+
+// Names of the same cuts together.
+py::list listed_pre_tokenizers() {
+  std::vector<std::pair<const PreTokenizer*, std::vector<std::string>>> all;
+  for (const PreTokenizerName& each : pre_tokenizers()) {
+    const auto same = [&](const auto& one) { return one.first == each.cuts; };
+    auto found = std::ranges::find_if(all, same);
+    if (found == all.end()) found = all.insert(all.end(), {each.cuts, {}});
+    found->second.emplace_back(each.name);
+  }
+  py::list result;
+  for (const auto& [cuts, names] : all) {
+    const std::vector<std::string> splits(cuts->splits.begin(), cuts->splits.end());
+    result.append(py::dict(py::arg("names") = py::tuple(py::cast(names)),
+                           py::arg("splits") = py::tuple(py::cast(splits)),
+                           py::arg("ignore_merges") = cuts->ignore_merges,
+                           py::arg("add_bos") = cuts->add_bos, py::arg("add_sep") = cuts->add_sep));
+  }
+  return result;
+}
+
+// A family as those see it who list families.
+py::dict listed(const Family& family) {
+  py::dict titles;
+  const auto add_title = [&](const char* kind, std::string_view title) {
+    if (!title.empty()) titles[kind] = std::string(title);
+  };
+  add_title("dense", family.titles.dense);
+  add_title("with_experts", family.titles.with_experts);
+  add_title("recurrent", family.titles.recurrent);
+  add_title("encoder", family.titles.encoder);
+  add_title("speech", family.titles.speech);
+  add_title("images", family.titles.images);
+  py::list model_types, with_images;
+  for (const HfModel& model : family.directories) model_types.append(std::string(model.model_type));
+  for (const ImageModel& model : family.with_images)
+    with_images.append(std::string(model.model_type));
+  py::list thinking;
+  for (const ThinkingMarks& marks : family.thinking) thinking.append(marks_of(marks));
+  return py::dict(py::arg("architecture") = std::string(family.architecture),
+                  py::arg("titles") = titles, py::arg("model_types") = model_types,
+                  py::arg("with_images") = with_images, py::arg("thinking") = thinking);
+}
+
 }  // namespace
 
 void register_source(py::module_& m) {
+  m.def(
+      "families",
+      [] {
+        py::list result;
+        for (const Family* family : families()) result.append(listed(*family));
+        return result;
+      },
+      "The families of models that akunu knows, in the order of their files: what people call "
+      "them, by "
+      "kind, the values of model_type in their directories, how they mark thoughts.");
+  m.def("pre_tokenizers", &listed_pre_tokenizers,
+        "How byte-level vocabularies cut text: names in files, regular expressions, defaults.");
   py::class_<SourceView>(m, "SourceTensor", "One tensor of a ModelSource.")
       .def_property_readonly(
           "name", [](const SourceView& view) { return view.tensor->name; },

@@ -404,9 +404,8 @@ class Reader {
     std::ranges::sort(made_->stops);
     if (!made_->beside.splits) return;
     const std::vector<std::string>& splits = *made_->beside.splits;
-    made_->own_pre = {.names = {},
-                      .splits = {splits.begin(), splits.end()},
-                      .ignore_merges = made_->beside.ignore_merges};
+    made_->own_splits.assign(splits.begin(), splits.end());
+    made_->own_pre = {.splits = made_->own_splits, .ignore_merges = made_->beside.ignore_merges};
     made_->pre = &made_->own_pre;
   }
 

@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "models/common/pre_tokenizers.h"
 #include "text/added_tokens.h"
-#include "text/pre_tokenizers.h"
 #include "text/unigram.h"
 #include "weight/gguf.h"
 
@@ -59,12 +59,13 @@ struct Vocabulary {
   bool opens_anew = true;  // whether text behind a special token begins like a new one
   bool lowercase = true, strip_accents = true;
   bool nfc = false;
-  UnigramSteps unigram;            // of Unigram
-  std::vector<uint32_t> stops;     // ascending
-  std::string chat_template;       // empty: none that is usable
-  BesideGguf beside = {};          // what `pre` refers to, where no family has it
-  PreTokenizer own_pre = {};       // likewise
-  std::vector<std::string> notes;  // what the file says and was ignored, a line each
+  UnigramSteps unigram;                           // of Unigram
+  std::vector<uint32_t> stops;                    // ascending
+  std::string chat_template;                      // empty: none that is usable
+  BesideGguf beside = {};                         // what `pre` refers to, where no family has it
+  std::vector<std::string_view> own_splits = {};  // likewise
+  PreTokenizer own_pre = {};                      // likewise
+  std::vector<std::string> notes;                 // what the file says and was ignored, a line each
   // Added tokens for which the type alone does not say how they are found in a text, in the order in which
   // they are tried. From a tokenizer.json: all added tokens.
   std::vector<AddedToken> added = {};

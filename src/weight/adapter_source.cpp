@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "core/error.h"
+#include "models/common/describe.h"
+#include "models/registry.h"
 #include "weight/adapter_config.h"
 #include "weight/gguf.h"
 #include "weight/gguf_source.h"
@@ -102,7 +104,7 @@ class AdapterReader {
     // The rows lie as in a GGUF file of the base.
     ModelConfig of_gguf = config_;
     of_gguf.rope_style.reset();
-    tiles_values_ = find_family(config_.architecture)->tiles_values;
+    tiles_values_ = find_family(config_.architecture)->traits.tiles_values;
     add_pairs(pairs, gguf_names(of_gguf.architecture), describe(of_gguf).row_style, scale_of,
               [](const std::string& name) { return name; });
     return std::move(source_);
@@ -123,10 +125,11 @@ class AdapterReader {
       Pair& pair = pairs[std::string(name.substr(0, name.size() - 14))];
       add_to_pair(is_down ? pair.down : pair.up, plain_hf_tensor({&file, &tensor}));
     }
-    const RopeStyle style =
-        find_family(config_.architecture)->interleaves ? RopeStyle::interleaved : RopeStyle::halves;
+    const RopeStyle style = find_family(config_.architecture)->traits.interleaves
+                                ? RopeStyle::interleaved
+                                : RopeStyle::halves;
     add_pairs(
-        pairs, hf_names(HfNaming::usual, false), style,
+        pairs, *hf::kUsualNames.rules, style,
         [&](const std::string& module, uint64_t rank) { return config.scale_of(module, rank); },
         [](const std::string& module) {
           // What stands before the layers of the text model: "model.", "language_model.model.".
@@ -241,7 +244,7 @@ AdapterSource read(const AdapterPath& adapter, const ModelConfig& config,
     throw UnsupportedModelError("the model is an encoder, and akunu adapts models that generate");
   // Only directories say how the rows of Q and K lie.
   const bool is_of_directory = config.rope_style.has_value();
-  if (find_family(config.architecture)->scans_beside &&
+  if (find_family(config.architecture)->traits.scans_beside &&
       std::filesystem::is_directory(adapter.path) != is_of_directory)
     throw UnsupportedModelError(
         "weights of this model are multiplied by its factors in GGUF files and not in directories, "

@@ -11,10 +11,6 @@
 
 namespace akunu {
 
-// What such a tensor is called until it is cut, behind its layer.
-inline constexpr std::string_view kDeltaQkvz = "delta.qkvz";
-inline constexpr std::string_view kDeltaBa = "delta.ba";
-
 // Those of the tensors that are such ones as two each, copies of their rows; others as they are. Throws
 // ModelFormatError where their rows are not those of the heads.
 std::vector<SourceTensor> cut_by_key_heads(std::vector<SourceTensor> tensors,

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "models/registry.h"
 #include "weight/gguf_keys.h"
 #include "weight/gguf_recurrent.h"
 #include "weight/printable.h"
@@ -27,10 +28,11 @@ class Reader : GgufKeys {
           "this is the encoder of images (mmproj) of a model; load the model, and give this file "
           "as "
           "mmproj");
-    const FamilyTraits* family = find_family(architecture_);
-    if (family == nullptr)
+    const Family* const found = find_family(architecture_);
+    if (found == nullptr)
       refuse("general.architecture is '" + printable(architecture_) + "'; akunu has " +
              known_architectures() + unknown_parts(file_, architecture_));
+    const FamilyTraits* const family = &found->traits;
     refuse_what_is_not_here(*family);
 
     ModelConfig config;
@@ -333,7 +335,7 @@ class Reader : GgufKeys {
     if (of_head) {
       check_cached("attention.key_length", config.latent_rank + config.rope_dim);
       // Where layers recur, llama.cpp's converter writes no such number, or another one.
-      if (!find_family(architecture_)->recurs)
+      if (!find_family(architecture_)->traits.recurs)
         check_cached("attention.value_length", config.latent_rank);
     }
     for (LayerConfig& layer : config.layers) {
@@ -388,7 +390,7 @@ class Reader : GgufKeys {
 
   std::optional<Yarn> yarn(const ModelConfig& config) const {
     if (scaling_type() != "yarn") return std::nullopt;
-    if (find_family(architecture_)->soft_caps)  // whose windowed layers would need others
+    if (find_family(architecture_)->traits.soft_caps)  // whose windowed layers would need others
       refuse_value("rope.scaling.type", "'yarn'");
     Yarn yarn{.factor = static_cast<double>(scaling_factor()),
               .original_context = optional("rope.scaling.original_context_length").value_or(0)};
@@ -487,7 +489,7 @@ class Reader : GgufKeys {
 
   uint32_t head_dim(uint32_t n_heads) const {
     if (n_heads == 0) throw ModelFormatError(path() + ": " + key("attention.head_count") + " is 0");
-    const bool is_latent = find_family(architecture_)->latent;
+    const bool is_latent = find_family(architecture_)->traits.latent;
     const auto of_head =
         is_latent ? optional("attention.key_length_mla") : std::optional<uint32_t>();
     const auto length = of_head ? of_head : optional("attention.key_length");

@@ -1,7 +1,7 @@
 // What a GGUF file says of recurrent layers. They throw as GgufKeys.
 #pragma once
 
-#include "core/arch.h"
+#include "models/family.h"
 #include "weight/gguf_keys.h"
 
 namespace akunu {

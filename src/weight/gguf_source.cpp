@@ -3,6 +3,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "models/registry.h"
 #include "weight/gguf_model.h"
 #include "weight/left_out_notes.h"
 #include "weight/names.h"
@@ -15,8 +16,8 @@ ModelSource read(const GgufFile& file, bool with_head) {
   ModelSource source;
   source.path = file.path();
   source.config = read_config(file);
-  const FamilyTraits* const family = find_family(source.config.architecture);
-  const bool has_head = family != nullptr && family->predicts &&
+  const Family* const family = find_family(source.config.architecture);
+  const bool has_head = family != nullptr && family->traits.predicts &&
                         source.config.experts.n_layers_ahead == 1 && !source.config.layers.empty();
   if (with_head && has_head) add_layer_ahead(source.config);
   for (const GgufPart& part : file.parts())

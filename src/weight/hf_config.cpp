@@ -5,9 +5,9 @@
 // 2. What bounds it. Nothing: it runs once, at load. What it must not do is misread: a key that changes
 //    what is computed is honoured or refused (UnsupportedModelError), and one that it does not know
 //    becomes a note.
-// 3. Where to change it. A new family: a row of hf_families.cpp. Families with other keys, the encoders:
-//    hf_encoder_config.cpp. A key without effect: hf_unread_keys.cpp. One with harmless
-//    values: kNeutral.
+// 3. Where to change it. What a family's keys mean stands in its file (models/hf_model.h). Families with
+//    other keys, the encoders: hf_encoder_config.cpp. A key without effect: hf_unread_keys.cpp. One with
+//    harmless values: kNeutral.
 #include "weight/hf_config.h"
 
 #include <algorithm>
@@ -18,19 +18,15 @@
 #include <utility>
 
 #include "core/error.h"
+#include "models/registry.h"
 #include "weight/config_object.h"
 #include "weight/hf_convolution_config.h"
-#include "weight/hf_delta_rule_config.h"
-#include "weight/hf_encoder_config.h"
 #include "weight/hf_expert_config.h"
-#include "weight/hf_families.h"
 #include "weight/hf_images.h"
 #include "weight/hf_latent_config.h"
 #include "weight/hf_layer_shapes.h"
-#include "weight/hf_scan_config.h"
 #include "weight/hf_streams_config.h"
 #include "weight/hf_unread_keys.h"
-#include "weight/hf_whisper_config.h"
 #include "weight/printable.h"
 #include "weight/rope_scaling.h"
 
@@ -57,70 +53,47 @@ constexpr std::array kNeutral{
     NeutralRule{"rotary_pct", {1}},
 };
 
-// Granite's factors.
-constexpr std::string_view kMultipliers[] = {"embedding_multiplier", "residual_multiplier",
-                                             "attention_multiplier", "logits_scaling"};
-
 class HfConfigReader {
  public:
-  HfConfigReader(const HfFamily& family, ConfigObject& config) : family_(family), config_(config) {}
+  HfConfigReader(const FoundHfModel& found, ConfigObject& config)
+      : family_(*found.family), model_(*found.model), config_(config) {}
 
   HfConfig read(uint32_t n_layers) {
     HfConfig result;
     ModelConfig& model = result.model;
     refuse_what_is_not_here();
-    result.naming = family_.naming;
-    result.stacks = family_.stacks;
+    result.names = model_.names;
+    result.stacks = model_.stacks;
     result.tied = config_.flag("tie_word_embeddings");
-    if (family_.convolves && !result.tied) result.tied = config_.flag("tie_embedding");
+    if (family_.traits.convolves && !result.tied) result.tied = config_.flag("tie_embedding");
     model.architecture = family_.architecture;
     if (is_later_gemma() && config_.flag("use_bidirectional_attention").value_or(false))
       model.architecture = "gemma-embedding";
     model.dim = config_.needed_count("hidden_size");
-    model.vocab_size = config_.needed_count("vocab_size", family_.vocab_size);
-    model.context_length = config_.needed_count(family_.context_key, family_.context_length);
-    model.norm_epsilon = config_.number(family_.epsilon_key).value_or(family_.norm_epsilon);
-    if (!(model.norm_epsilon > 0)) config_.refuse_value(family_.epsilon_key, "it must be above 0");
+    model.vocab_size = config_.needed_count("vocab_size", model_.vocab_size);
+    model.context_length = config_.needed_count(model_.context_key, model_.context_length);
+    model.norm_epsilon = config_.number(model_.epsilon_key).value_or(model_.norm_epsilon);
+    if (!(model.norm_epsilon > 0)) config_.refuse_value(model_.epsilon_key, "it must be above 0");
     read_layers(model, n_layers);
-    if (family_.convolves) read_hf_convolutions(config_, model);
-    if (family_.recurs && family_.latents)
-      read_hf_channels(config_, model);
-    else if (family_.recurs)
-      read_hf_delta_rules(config_, model);
-    read_hf_experts(config_, family_.model_type, model);
-    if (family_.alternates) read_hf_mixers(config_, model);
-    if (family_.only_scans) read_hf_mamba2(config_, model);
-    if (family_.scans_beside) read_hf_scans_beside(config_, model);
-    if (family_.scans) {
-      read_hf_scans(config_, model);
-      const bool has_experts = model.experts.n > 0;
-      if (std::ranges::any_of(model.layers, &LayerConfig::scans))
-        model.architecture = "granitehybrid";
-      else if (has_experts)
-        model.architecture = "granitemoe";
-      if (has_experts) {
-        result.naming = HfNaming::shared_mlp;
-        // GGUF, too, has the length of one routed expert here. That of the shared expert is in `experts`.
-        for (LayerConfig& layer : model.layers) layer.ffn_dim = model.experts.dim;
-      }
-    }
+    if (model_.experts) read_hf_experts(config_, *model_.experts, model_.model_type, model);
+    if (model_.read_layers != nullptr) model_.read_layers(config_, result);
     read_unrotated(model);
     read_windows(model);
     read_multipliers(model);
-    if (family_.shapes) {
-      read_hf_layer_shapes(config_, *family_.shapes, model);
+    if (model_.shapes) {
+      read_hf_layer_shapes(config_, *model_.shapes, model);
       model.logit_soft_cap = soft_cap("final_logit_softcapping").value_or(0);
       model.rope_style = RopeStyle::halves;
       result.rope_divisors = read_hf_rope_of_shapes(config_, model);
       return result;
     }
-    if (family_.has_streams) {
+    if (family_.traits.streams) {
       read_hf_streams(config_, model);
       model.logit_soft_cap = soft_cap("final_logit_softcapping");
     }
     if (is_later_gemma()) {
       const float scale_dim =
-          config_.number("query_pre_attn_scalar").value_or(static_cast<float>(family_.scale_dim));
+          config_.number("query_pre_attn_scalar").value_or(static_cast<float>(model_.scale_dim));
       if (!(scale_dim > 0)) config_.refuse_value("query_pre_attn_scalar", "it must be above 0");
       model.attention_scale = 1.0f / std::sqrt(scale_dim);
       model.attention_soft_cap = soft_cap("attn_logit_softcapping");
@@ -131,8 +104,7 @@ class HfConfigReader {
   }
 
  private:
-  bool is_gemma() const { return family_.naming == HfNaming::gemma || is_later_gemma(); }
-  bool is_later_gemma() const { return family_.naming == HfNaming::later_gemma; }
+  bool is_later_gemma() const { return model_.scale_dim != 0; }
 
   void refuse_what_is_not_here() {
     for (const NeutralRule& rule : kNeutral)
@@ -142,19 +114,17 @@ class HfConfigReader {
           std::ranges::find(rule.neutral, static_cast<double>(*value)) == rule.neutral.end())
         config_.refuse_support(rule.key, "it is not supported for " + type());
     for (const std::string_view key : {"use_bidirectional_attention", "add_cross_attention",
-                                       "use_qk_norm", "use_cla", "use_mla"})
-      if (!(family_.shapes && key == "use_bidirectional_attention") &&
-          config_.flag(key).value_or(false) &&
-          !(type() == "gemma3_text" && key == "use_bidirectional_attention") &&
-          !(key == "use_qk_norm" &&  // seen by their tensors
-            (type() == "hunyuan_v1_dense" || type() == "hunyuan_v1_moe" || type() == "glm4_moe")))
+                                       "use_qk_norm", "use_cla", "use_mla"}) {
+      config_.find(key);
+      if (!is_taken(key) && config_.flag(key).value_or(false))
         config_.refuse_support(key, "it is not supported for " + type());
-    if (!config_.flag("is_causal").value_or(true) && type() != "eurobert")
+    }
+    if (!config_.flag("is_causal").value_or(true) && !family_.traits.encoder)
       config_.refuse_support("is_causal", "encoders are not supported");
     check_activation();
   }
 
-  std::string type() const { return std::string(family_.model_type); }
+  std::string type() const { return std::string(model_.model_type); }
 
   void check_activation() {
     const std::optional<std::string> named = config_.text("hidden_activation");
@@ -162,35 +132,35 @@ class HfConfigReader {
     const char* const key = named ? "hidden_activation" : "hidden_act";
     const std::optional<std::string>& activation = named ? named : usual;
     if (!activation) return;
-    // Old files of gemma say "gelu" and mean the approximation, as its code did.
-    const std::string_view has = is_gemma() ? "gelu_pytorch_tanh" : family_.activation;
-    const bool known = *activation == has || (has == "silu" && *activation == "swish") ||
-                       (is_gemma() && (*activation == "gelu" || *activation == "gelu_new"));
+    const std::string_view has = model_.activation;
+    const bool known =
+        *activation == has || (has == "silu" && *activation == "swish") ||
+        (model_.means_gelu_tanh && (*activation == "gelu" || *activation == "gelu_new"));
     if (!known) config_.refuse_support(key, "akunu has " + std::string(has) + " for " + type());
   }
 
   void read_layers(ModelConfig& model, uint32_t n_layers) {
-    if (family_.only_scans) {
+    if (!model_.has_attention) {
       model.layers.resize(n_layers);
       return;
     }
     LayerConfig layer;
-    layer.n_heads = config_.needed_count("num_attention_heads", family_.n_heads);
+    layer.n_heads = config_.needed_count("num_attention_heads", model_.n_heads);
     layer.n_kv_heads = config_.needed_count(
-        "num_key_value_heads", family_.n_kv_heads != 0 ? family_.n_kv_heads : layer.n_heads);
+        "num_key_value_heads", model_.n_kv_heads != 0 ? model_.n_kv_heads : layer.n_heads);
     if (layer.n_heads % layer.n_kv_heads != 0)
       config_.refuse_value(
           "num_key_value_heads",
           "num_attention_heads is " + std::to_string(layer.n_heads) + ", which it does not divide");
-    if (family_.latents)
-      layer.head_dim = read_hf_latents(config_, *family_.latents, layer.n_heads, model);
+    if (model_.latents)
+      layer.head_dim = read_hf_latents(config_, *model_.latents, layer.n_heads, model);
     else
       layer.head_dim = config_.needed_count(
-          "head_dim", family_.head_dim != 0 ? family_.head_dim : model.dim / layer.n_heads);
+          "head_dim", model_.head_dim != 0 ? model_.head_dim : model.dim / layer.n_heads);
     config_.find("intermediate_size");  // of experts, where ffn_key is another
-    if (!family_.has_streams)           // whose layers may differ
-      layer.ffn_dim = family_.convolves ? read_hf_adjusted_ffn_dim(config_)
-                                        : config_.needed_count(family_.ffn_key);
+    if (!family_.traits.streams)        // whose layers may differ
+      layer.ffn_dim = family_.traits.convolves ? read_hf_adjusted_ffn_dim(config_)
+                                               : config_.needed_count(model_.ffn_key);
     model.layers.assign(n_layers, layer);
   }
 
@@ -202,13 +172,8 @@ class HfConfigReader {
 
   // Whether this family computes with a key that others may have with neutral values only.
   bool is_taken(std::string_view key) const {
-    return (family_.has_multipliers &&
-            std::ranges::find(kMultipliers, key) != std::end(kMultipliers)) ||
-           (family_.logit_scale != 0 && key == "logit_scale") ||
-           (family_.scans_beside && key == "embedding_multiplier") ||
-           (family_.shapes && key == "num_experts") ||
-           (family_.alternates && key == "n_routed_experts") ||
-           is_expert_key(family_.model_type, key);
+    return std::ranges::find(model_.own_keys, key) != model_.own_keys.end() ||
+           (model_.experts && is_expert_key(*model_.experts, key));
   }
 
   float factor(std::string_view key, float usual) {
@@ -218,13 +183,13 @@ class HfConfigReader {
   }
 
   void read_multipliers(ModelConfig& model) {
-    if (family_.has_multipliers) {
+    if (family_.traits.multipliers) {
       model.embedding_scale = factor("embedding_multiplier", 1);
       model.residual_scale = factor("residual_multiplier", 1);
       model.attention_scale = factor("attention_multiplier", 1);
       model.logit_scale = factor("logits_scaling", 1);
     }
-    if (family_.names_factors) {
+    if (model_.names_factors) {
       const auto n_layers = static_cast<float>(model.layers.size());
       const auto dim = static_cast<float>(model.dim);
       model.embedding_scale = factor("scale_emb", 12);
@@ -233,18 +198,18 @@ class HfConfigReader {
       model.logit_scale =
           config_.has_null("dim_model_base") ? 1 : dim / factor("dim_model_base", 256);
     }
-    if (family_.logit_scale != 0) model.logit_scale = factor("logit_scale", family_.logit_scale);
+    if (model_.logit_scale != 0) model.logit_scale = factor("logit_scale", model_.logit_scale);
   }
 
   // Layers without rotary positions, where the file says which.
   void read_unrotated(ModelConfig& model) {
-    if (family_.names_positions) {
+    if (model_.names_positions) {
       const std::optional<std::string> named = config_.text("position_embedding_type");
       if (named && *named != "rope" && *named != "nope")
         config_.refuse_support("position_embedding_type", R"(akunu has "rope" and "nope")");
       for (LayerConfig& layer : model.layers) layer.rotates = named.value_or("nope") == "rope";
     }
-    if (!family_.has_unrotated_layers) return;
+    if (!model_.has_unrotated_layers) return;
     const uint32_t period = config_.needed_count("no_rope_layer_interval", 4);
     const std::optional<std::vector<float>> listed = config_.numbers("no_rope_layers");
     if (listed && listed->size() != model.layers.size())
@@ -256,13 +221,13 @@ class HfConfigReader {
   }
 
   // Every so many layers one sees everything: a number, or of EXAONE 4 a text ("LLLG").
-  uint32_t window_period() {
+  uint32_t window_period(uint32_t usual) {
     constexpr std::string_view kKey = "sliding_window_pattern";
     const JsonValue* const value = config_.find(kKey);
     // transformers writes 0 where there are no windows.
     if (value != nullptr && value->number() == 0.0 && config_.has_null("sliding_window")) return 1;
     if (value == nullptr || value->kind != JsonValue::Kind::string)
-      return config_.needed_count(kKey, std::max(family_.window_period, 1u));
+      return config_.needed_count(kKey, std::max(usual, 1u));
     const std::string text = config_.text(kKey).value_or("");
     const size_t period = text.find('G') + 1;
     if (period == 0 || period != text.size() || text.find_first_not_of('L') + 1 != period)
@@ -271,16 +236,17 @@ class HfConfigReader {
   }
 
   void read_windows(ModelConfig& model) {
-    const bool asked = config_.flag("use_sliding_window").value_or(!family_.window_asked);
+    const HfWindows usual = model_.windows.value_or(HfWindows());
+    const bool asked = config_.flag("use_sliding_window").value_or(!usual.asked);
     const bool has_null = config_.has_null("sliding_window");
-    const uint32_t said = config_.count("sliding_window").value_or(family_.window);
+    const uint32_t said = config_.count("sliding_window").value_or(usual.length);
     const uint32_t window = !asked || has_null ? 0 : said;
-    const uint32_t said_first = config_.count("max_window_layers").value_or(family_.window_first);
-    const uint32_t first = family_.window_first != 0 ? said_first : 0;
-    const uint32_t period = window_period();
+    const uint32_t said_first = config_.count("max_window_layers").value_or(usual.first);
+    const uint32_t first = usual.first != 0 ? said_first : 0;
+    const uint32_t period = window_period(usual.period);
     config_.count("_sliding_window_pattern");
     const std::vector<bool> listed = layer_types(model.layers.size());
-    if (!family_.has_windows) {
+    if (!model_.windows) {
       // transformers looks at no window there; a file that asks for one means another model.
       if (config_.flag("use_sliding_window").value_or(false) && window != 0 &&
           window < model.context_length)
@@ -291,19 +257,19 @@ class HfConfigReader {
     }
     if (window == 0 && std::ranges::find(listed, true) != listed.end())
       config_.refuse_value("layer_types", "there is no sliding_window for them");
-    if (window == 0 && family_.window_needed)
+    if (window == 0 && usual.needed)
       config_.refuse_value("sliding_window", type() + " is known with windows only");
     // Of EXAONE 4 and Cohere 2 windows say which layers have rotary positions, too.
     // Of Gemma 4, how long a head is.
     // Of Gemma 3n, whose keys a layer reads.
-    const bool say_more = family_.rotates_windows || family_.shapes || family_.has_streams;
+    const bool say_more = usual.rotate_alone || model_.shapes || family_.traits.streams;
     const bool none = window == 0 || (window >= model.context_length && !say_more);
     if (!none) model.window = window;
     for (size_t i = 0; i < model.layers.size(); ++i) {
-      const bool usual = family_.has_unrotated_layers ? !model.layers[i].rotates.value_or(true)
-                         : family_.window_period != 0 ? (i + 1) % period != 0
-                                                      : i >= first;
-      model.layers[i].windowed = !none && (listed.empty() ? usual : listed[i]);
+      const bool unlisted = model_.has_unrotated_layers ? !model.layers[i].rotates.value_or(true)
+                            : usual.period != 0         ? (i + 1) % period != 0
+                                                        : i >= first;
+      model.layers[i].windowed = !none && (listed.empty() ? unlisted : listed[i]);
     }
   }
 
@@ -319,12 +285,7 @@ class HfConfigReader {
                              std::to_string(n_layers) + " layers");
     std::vector<bool> windowed;
     for (const JsonValue& item : list->items) {
-      // Falcon-H1's, in newer files; Granite 4's; LFM2's; Qwen3.5's and its kin.
-      if ((family_.scans_beside && item.text == "hybrid") ||
-          (family_.scans &&
-           (item.text == "attention" || item.text == "mamba" || item.text == "linear_attention")) ||
-          (family_.convolves && item.text == "conv") ||
-          (family_.recurs && item.text == "linear_attention")) {
+      if (std::ranges::find(model_.mixer_words, item.text) != model_.mixer_words.end()) {
         windowed.push_back(false);
         continue;
       }
@@ -338,8 +299,7 @@ class HfConfigReader {
 
   void read_rope(HfConfig& result) {
     ModelConfig& model = result.model;
-    model.rope_style =
-        find_family(family_.architecture)->interleaves ? RopeStyle::interleaved : RopeStyle::halves;
+    model.rope_style = family_.traits.interleaves ? RopeStyle::interleaved : RopeStyle::halves;
     std::optional<ConfigObject> parameters = config_.object("rope_parameters");
     // Newer files have one object for each kind of layer.
     std::optional<ConfigObject> windowed;
@@ -347,31 +307,31 @@ class HfConfigReader {
       windowed = parameters->object("sliding_attention");
       parameters = parameters->object("full_attention");
     }
-    model.rope_theta = theta(config_, "rope_theta", family_.rope_theta);
-    model.rope_theta_windowed = theta(config_, "rope_local_base_freq", family_.rope_theta_windowed);
+    model.rope_theta = theta(config_, "rope_theta", model_.rope_theta);
+    model.rope_theta_windowed = theta(config_, "rope_local_base_freq", model_.rope_theta_windowed);
     if (parameters) model.rope_theta = theta(*parameters, "rope_theta", model.rope_theta);
     if (windowed)
       model.rope_theta_windowed = theta(*windowed, "rope_theta", model.rope_theta_windowed);
 
     const uint32_t head_dim = model.layers.empty() ? 0 : model.layers[0].head_dim;
-    float part = config_.number("partial_rotary_factor").value_or(family_.rotating_part);
+    float part = config_.number("partial_rotary_factor").value_or(model_.rotating_part);
     if (parameters) part = parameters->number("partial_rotary_factor").value_or(part);
     if (!(part > 0 && part <= 1))
       config_.refuse_value("partial_rotary_factor", "it must be above 0 and at most 1");
-    if (!family_.latents)
+    if (!model_.latents)
       model.rope_dim = static_cast<uint32_t>(static_cast<float>(head_dim) * part);
     else if (part != 1)
       config_.refuse_support("partial_rotary_factor", "akunu has 1 for " + type());
-    if (family_.latents && !config_.flag("rope_interleave").value_or(true) &&
-        type() != "deepseek_v2")  // of which transformers does not look at it
+    if (model_.latents && !config_.flag("rope_interleave").value_or(true) &&
+        model_.reads_interleave)
       model.rope_style = RopeStyle::halves;
     const auto scale_attention = [&](float by) {
-      if (family_.latents) model.attention_scale = by / std::sqrt(static_cast<float>(head_dim));
+      if (model_.latents) model.attention_scale = by / std::sqrt(static_cast<float>(head_dim));
     };
     scale_attention(1);
 
     const uint32_t original =
-        config_.count("original_max_position_embeddings").value_or(family_.original_context);
+        config_.count("original_max_position_embeddings").value_or(model_.original_context);
     std::optional<ConfigObject> scaling = config_.object("rope_scaling");
     if (parameters) scaling = parameters;
     if (!scaling) return;
@@ -379,8 +339,8 @@ class HfConfigReader {
                                                           .rope_dim = model.rope_dim,
                                                           .context_length = model.context_length,
                                                           .original_context = original,
-                                                          .is_phi3 = type() == "phi3",
-                                                          .has_alpha = family_.has_alpha});
+                                                          .is_phi3 = model_.has_long_rope,
+                                                          .has_alpha = model_.has_alpha});
     if (windowed) {
       const RopeScaling of_windows =
           read_rope_scaling(*windowed, {.theta = model.rope_theta_windowed,
@@ -397,7 +357,7 @@ class HfConfigReader {
     model.rope_attention_factor = read.attention_factor;
     model.rope_dynamic_factor = read.dynamic_factor;
     model.rope_theta *= read.theta_factor;
-    if (family_.has_query_growth) read_query_growth(*scaling, model);
+    if (family_.traits.query_growth) read_query_growth(*scaling, model);
     model.rope_original_context = read.original_context;
     result.rope_divisors = read.divisors;
     result.rope_long_divisors = read.long_divisors;
@@ -439,19 +399,12 @@ class HfConfigReader {
   }
 
  private:
-  const HfFamily& family_;
+  const Family& family_;
+  const HfModel& model_;
   ConfigObject& config_;
 };
 
 }  // namespace
-
-std::string known_model_types() {
-  std::string names;
-  for (const HfFamily& family : hf_families())
-    names += (names.empty() ? "" : ", ") + std::string(family.model_type);
-  for (const ImageFamily& family : image_families()) names += ", " + std::string(family.model_type);
-  return names;
-}
 
 HfConfig read_hf_config(const JsonValue& json, const std::string& where) {
   ConfigObject whole(json, where);
@@ -459,35 +412,39 @@ HfConfig read_hf_config(const JsonValue& json, const std::string& where) {
   if (!whole_type) whole.refuse_missing("model_type");
   std::optional<ConfigObject> text;
   std::string model_type = *whole_type;
-  for (const ImageFamily& with_images : image_families()) {
-    if (*whole_type != with_images.model_type) continue;
-    model_type = with_images.of_text;
+  if (const ImageModel* const with_images = find_image_model(model_type)) {
+    model_type = with_images->of_text;
     text = whole.object("text_config");
     if (text)
       model_type = text->text("model_type").value_or(model_type);
-    else if (!with_images.may_be_flat)
+    else if (!with_images->may_be_flat)
       whole.refuse_missing("text_config");
   }
   ConfigObject& config = text ? *text : whole;
-  const HfFamily* const family = find_hf_family(model_type);
-  if (family == nullptr) {
+  const FoundHfModel found = find_hf_model(model_type);
+  if (found.model == nullptr) {
     try {
       config.refuse_support("model_type", "akunu has " + known_model_types());
     } catch (const UnsupportedModelError& error) {
       throw UnsupportedModelTypeError(error.what());
     }
   }
-  const char* const layers_key = family->naming == HfNaming::whisper ? "decoder_layers"
-                                 : config.find("n_layer") != nullptr ? "n_layer"
-                                                                     : "num_hidden_layers";
-  const uint32_t usual_layers = family->model_type == "modernbert" ? 22
-                                : family->alternates ? count_hf_mixers(config).value_or(0)
-                                                     : 0;
+  const HfModel& model = *found.model;
+  // nomic-bert's authors have a key of their own.
+  const bool has_other_key =
+      model.layers_key != "decoder_layers" && config.find("n_layer") != nullptr;
+  const std::string_view layers_key = has_other_key ? "n_layer" : model.layers_key;
+  const uint32_t usual_layers =
+      model.count_layers != nullptr ? model.count_layers(config).value_or(0) : model.n_layers;
   const uint32_t n_layers = config.needed_count(layers_key, usual_layers);
   if (n_layers > kMostLayers) config.refuse_value(layers_key, "that is out of any sensible range");
-  HfConfig result = family->naming == HfNaming::whisper ? read_hf_whisper(config, n_layers)
-                    : family->has_own_keys() ? read_hf_encoder(config, n_layers, family->model_type)
-                                             : HfConfigReader(*family, config).read(n_layers);
+  HfConfig result;
+  if (model.read != nullptr) {
+    result = model.read(config, n_layers, model.model_type);
+    result.names = model.names;
+  } else {
+    result = HfConfigReader(found, config).read(n_layers);
+  }
   if (*whole_type == "gemma3" && text)
     if (std::optional<ConfigObject> vision = whole.object("vision_config"))
       result.model.images = read_hf_images(whole, *vision, result.model.vocab_size);
@@ -496,7 +453,7 @@ HfConfig read_hf_config(const JsonValue& json, const std::string& where) {
   whole.find("quantization");  // read with the tensors
   whole.find("quantization_config");
   if (text) text->find("quantization_config");
-  HfConfigReader::add_unused(config, result.model.notes, family->without_effect);
+  HfConfigReader::add_unused(config, result.model.notes, model.without_effect);
   return result;
 }
 

@@ -7,20 +7,16 @@
 
 #include "core/arch.h"
 #include "core/error.h"
+#include "models/hf_model.h"
 #include "weight/json.h"
-#include "weight/names.h"
 #include "weight/rope_scaling.h"
 
 namespace akunu {
 
-// How the stacks of experts in floats lie: [experts, outputs, inputs], [experts, inputs, outputs], or as
-// their shape says, as transformers takes both of Qwen3-VL.
-enum class StackOrder : uint8_t { rows_first, columns_first, either };
-
 struct HfConfig {
   // Of a ModelConfig all but the name; notes are those on the config.
   ModelConfig model;
-  HfNaming naming = HfNaming::usual;
+  const HfNames* names = &hf::kUsualNames;
   StackOrder stacks = StackOrder::rows_first;
   std::optional<bool> tied;               // whether the file says that output and embedding are one
   std::vector<float> rope_divisors;       // of the rotary frequencies; empty: all 1
@@ -37,8 +33,5 @@ struct UnsupportedModelTypeError : UnsupportedModelError {
 // sense and UnsupportedModelError for what the file asks for and akunu does not have: both name the key
 // and its value.
 HfConfig read_hf_config(const JsonValue& config, const std::string& where);
-
-// "llama, mistral, ...": the values of model_type that are known.
-std::string known_model_types();
 
 }  // namespace akunu

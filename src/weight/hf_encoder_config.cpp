@@ -80,10 +80,17 @@ void refuse_flags(ConfigObject& config, std::initializer_list<std::string_view> 
       config.refuse_support(key, "it is not supported for " + std::string(model_type));
 }
 
+float rotary_base(ConfigObject& config, std::string_view key, float usual) {
+  const float base = config.number(key).value_or(usual);
+  if (!(base > 0)) config.refuse_value(key, "it must be above 0");
+  return base;
+}
+
+}  // namespace
+
 // Norms behind the sums, learned positions. RoBERTa counts them from the padding token's id on.
-HfConfig read_bert(ConfigObject& config, uint32_t n_layers, std::string_view model_type) {
+HfConfig read_hf_bert(ConfigObject& config, uint32_t n_layers, std::string_view model_type) {
   HfConfig result = read_sizes(config, n_layers, kBert);
-  result.naming = HfNaming::bert;
   result.model.architecture = "bert";
   refuse_flags(config, {"is_decoder", "add_cross_attention"}, model_type);
   need_text(config, "position_embedding_type", "absolute", model_type);
@@ -97,20 +104,13 @@ HfConfig read_bert(ConfigObject& config, uint32_t n_layers, std::string_view mod
   return result;
 }
 
-float rotary_base(ConfigObject& config, std::string_view key, float usual) {
-  const float base = config.number(key).value_or(usual);
-  if (!(base > 0)) config.refuse_value(key, "it must be above 0");
-  return base;
-}
-
 // Norms behind the sums, rotary positions, SiLU in the gate. transformers writes it with BERT's keys.
-HfConfig read_nomic_bert(ConfigObject& config, uint32_t n_layers) {
+HfConfig read_hf_nomic_bert(ConfigObject& config, uint32_t n_layers, std::string_view) {
   constexpr std::string_view kType = "nomic_bert";
   const bool of_authors = config.find("n_embd") != nullptr;
   EncoderKeys keys = kBert;
   keys.usual_positions = 2048;
   HfConfig result = read_sizes(config, n_layers, of_authors ? kNomic : keys);
-  result.naming = HfNaming::nomic_bert;
   result.model.architecture = "nomic-bert";
   if (of_authors) {
     result.model.rope_theta = rotary_base(config, "rotary_emb_base", 1000);
@@ -151,6 +151,8 @@ HfConfig read_nomic_bert(ConfigObject& config, uint32_t n_layers) {
   return result;
 }
 
+namespace {
+
 // Of each layer, whether it sees a window.
 void read_windows(ConfigObject& config, ModelConfig& model) {
   model.window = config.needed_count("local_attention", 128);
@@ -169,12 +171,13 @@ void read_windows(ConfigObject& config, ModelConfig& model) {
   }
 }
 
+}  // namespace
+
 // Norms before the parts of a layer, rotary positions, GELU in the gate, windows.
-HfConfig read_modern_bert(ConfigObject& config, uint32_t n_layers) {
+HfConfig read_hf_modern_bert(ConfigObject& config, uint32_t n_layers, std::string_view) {
   constexpr std::string_view kType = "modernbert";
   HfConfig result = read_sizes(config, n_layers, kModern);
   ModelConfig& model = result.model;
-  result.naming = HfNaming::modern_bert;
   model.architecture = "modern-bert";
   read_windows(config, model);
   model.rope_theta = rotary_base(config, "global_rope_theta", 160000);
@@ -195,14 +198,6 @@ HfConfig read_modern_bert(ConfigObject& config, uint32_t n_layers) {
     config.refuse_support("classifier_pooling", "akunu has cls and mean");
   model.pooling = pooling == "cls" ? Pooling::first : Pooling::mean;
   return result;
-}
-
-}  // namespace
-
-HfConfig read_hf_encoder(ConfigObject& config, uint32_t n_layers, std::string_view model_type) {
-  if (model_type == "nomic_bert") return read_nomic_bert(config, n_layers);
-  if (model_type == "modernbert") return read_modern_bert(config, n_layers);
-  return read_bert(config, n_layers, model_type);
 }
 
 }  // namespace akunu

@@ -9,7 +9,9 @@
 
 namespace akunu {
 
-// `model_type`: "bert", "roberta", ..., "nomic_bert" or "modernbert". Throws as read_hf_config does.
-HfConfig read_hf_encoder(ConfigObject& config, uint32_t n_layers, std::string_view model_type);
+// Each throws as read_hf_config does. `model_type`: "bert", "roberta", ...
+HfConfig read_hf_bert(ConfigObject& config, uint32_t n_layers, std::string_view model_type);
+HfConfig read_hf_nomic_bert(ConfigObject& config, uint32_t n_layers, std::string_view model_type);
+HfConfig read_hf_modern_bert(ConfigObject& config, uint32_t n_layers, std::string_view model_type);
 
 }  // namespace akunu

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/memory_left.h"
+#include "models/registry.h"
 #include "weight/config_object.h"
 #include "weight/hf_config.h"
 #include "weight/hf_experts.h"
@@ -20,8 +21,7 @@ namespace {
 
 // What stands before the names of the text model: "model." of most, "language_model.model." of those
 // with images, nothing of a model without an output of its own.
-std::string find_prefix(const ModelDirectory& directory, HfNaming naming) {
-  const std::string_view embedding = hf_embedding(naming);
+std::string find_prefix(const ModelDirectory& directory, std::string_view embedding) {
   for (const SafetensorsFile& file : directory.files())
     for (const SafetensorsTensor& tensor : file.tensors())
       if (tensor.name.ends_with(embedding) &&
@@ -44,17 +44,17 @@ class HfSourceReader {
         quantization_(quantization_of(directory)),
         classifies_(has_classifier(directory)),
         modules_(read_sentence_modules(directory.path())) {
-    if (config_.naming == HfNaming::centred_norms &&
+    if (config_.names->of_mlx != nullptr &&
         has_mlx_convolutions(directory, "linear_attn.conv1d.weight"))
-      config_.naming = HfNaming::usual;
-    if (find_family(config_.model.architecture)->scans_beside &&
+      config_.names = config_.names->of_mlx;
+    if (find_family(config_.model.architecture)->traits.scans_beside &&
         has_mlx_convolutions(directory, "mamba.conv1d.weight"))
       throw UnsupportedModelError(
           printable(directory.path(), kPathLimit) +
           ": mlx_lm has multiplied weights of this model by factors of config.json, which ones "
           "depends on its version; use the directory that it was made from, or a GGUF file");
     if (config_.model.images && has_image_tensors(directory) && !modules_.are_there)
-      config_.naming = HfNaming::gemma3_images;
+      config_.names = config_.names->with_images;
     else
       config_.model.images.reset();
     has_head_ = has_head();
@@ -84,7 +84,10 @@ class HfSourceReader {
   }
 
  private:
-  const NameRules& rules() const { return hf_names(config_.naming, classifies_); }
+  const NameRules& rules() const {
+    const NameRules* const of_classifier = classifies_ ? config_.names->of_classifier : nullptr;
+    return of_classifier != nullptr ? *of_classifier : *config_.names->rules;
+  }
 
   // Of a family that is not here, the message says what of its files is unknown, too.
   static HfConfig config_of(const ModelDirectory& directory) {
@@ -106,8 +109,8 @@ class HfSourceReader {
 
   // Whether there is a prediction head, in a family whose heads akunu computes.
   bool has_head() const {
-    const FamilyTraits* const family = find_family(config_.model.architecture);
-    if (family == nullptr || !family->predicts) return false;
+    const Family* const family = find_family(config_.model.architecture);
+    if (family == nullptr || !family->traits.predicts) return false;
     for (const SafetensorsFile& file : directory_.files())
       for (const SafetensorsTensor& tensor : file.tensors())
         if (tensor.name.starts_with(std::string(kAhead) + "fc.")) return true;
@@ -145,7 +148,7 @@ class HfSourceReader {
   }
 
   void find_tensors() {
-    const std::string prefix = find_prefix(directory_, config_.naming);
+    const std::string prefix = find_prefix(directory_, config_.names->embedding);
     // "language_model.lm_head" beside "language_model.model.layers".
     const std::string outer = prefix.ends_with("model.") ? prefix.substr(0, prefix.size() - 6) : "";
     for (const SafetensorsFile& file : directory_.files())
@@ -229,8 +232,8 @@ class HfSourceReader {
   // A directory with files of sentence-transformers is made to embed, whatever its family. They say
   // the pooling, too: whoever loads it reads that.
   void read_how_it_embeds(ModelConfig& config) const {
-    const FamilyTraits* const family = find_family(config.architecture);
-    config.embeds = (family != nullptr && family->encoder) || modules_.are_there;
+    const Family* const family = find_family(config.architecture);
+    config.embeds = (family != nullptr && family->traits.encoder) || modules_.are_there;
     for (size_t at = 0; at < modules_.dense.size(); ++at)
       config.dense_activations[at] = modules_.dense[at].activation;
     if (classifies_ && !config.pooling) config.pooling = Pooling::first;

@@ -45,10 +45,9 @@ LayerConfig read_layer(ConfigObject& config, uint32_t dim, const char* heads, co
 
 }  // namespace
 
-HfConfig read_hf_whisper(ConfigObject& config, uint32_t n_layers) {
+HfConfig read_hf_whisper(ConfigObject& config, uint32_t n_layers, std::string_view) {
   HfConfig result;
   ModelConfig& model = result.model;
-  result.naming = HfNaming::whisper;
   result.tied = config.flag("tie_word_embeddings").value_or(true);
   model.architecture = "whisper";
   model.dim = config.needed_count("d_model");

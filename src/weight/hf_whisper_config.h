@@ -7,6 +7,6 @@
 namespace akunu {
 
 // `n_layers`: of the decoder. Throws as read_hf_config does.
-HfConfig read_hf_whisper(ConfigObject& config, uint32_t n_layers);
+HfConfig read_hf_whisper(ConfigObject& config, uint32_t n_layers, std::string_view model_type);
 
 }  // namespace akunu

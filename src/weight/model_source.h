@@ -19,16 +19,10 @@
 #include "core/arch.h"
 #include "core/device.h"
 #include "core/format.h"
+#include "models/common/transform.h"
 #include "weight/mapped_file.h"
 
 namespace akunu {
-
-// What is done to the numbers of a tensor of one dimension while it is loaded.
-enum class Transform : uint8_t {
-  none,
-  minus_exp,  // a number of a scan that the file stores as a logarithm: the model has -e^x
-  add_one,    // a norm that the file stores as w and the model multiplies by 1 + w
-};
 
 struct SourceTensor {
   std::string name;          // canonical, see names.h; no other tensor of the source has it

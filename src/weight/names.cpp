@@ -2,13 +2,12 @@
 //
 // 1. What it does. `give_names` takes a name apart into layer, stem and suffix (`take_apart`),
 //    finds the rule for the stem (`find_rule`) and gives the tensor its canonical name, or cuts it
-//    by rows into several, each a view of the same bytes (`rows_from`). The tables are elsewhere
-//    (gguf_names.cpp, hf_names.cpp); the functions here know no family.
+//    by rows into several, each a view of the same bytes (`rows_from`). The tables are the families'
+//    (models); the functions here know none.
 // 2. What bounds it. Nothing: one search for each tensor, at load. Two rules may have one name;
 //    the one holds whose pieces have the tensor's rows.
-// 3. Where to change it. A tensor by another name: a rule in the table of its kind of file. A
-//    tensor that changes nothing: kHfLeftOut or kGgufLeftOut, with the reason. Never a branch by
-//    architecture.
+// 3. Where to change it. A tensor by another name: a rule in the table of its family, or of all. A
+//    tensor that changes nothing: a LeftOut, with the reason. Never a branch by architecture.
 #include "weight/names.h"
 
 #include <algorithm>
@@ -18,8 +17,8 @@
 #include <optional>
 
 #include "core/error.h"
+#include "models/registry.h"
 #include "weight/delta_projections.h"
-#include "weight/name_tables.h"
 #include "weight/scan_factors.h"
 
 namespace akunu {
@@ -169,6 +168,21 @@ const NameRule* find_rule(std::span<const NameRule> rules, std::string_view stem
 }
 
 }  // namespace
+
+const NameRules& gguf_names(std::string_view architecture) {
+  const Family* const family = find_family(architecture);
+  return family == nullptr ? gguf::kUsualNames : *family->gguf_names;
+}
+
+std::vector<std::pair<std::string, std::vector<std::string>>> gguf_joined_names() {
+  std::vector<std::pair<std::string, std::vector<std::string>>> joined;
+  for (const NameRule& rule : gguf::kLayer) {
+    if (pieces_of(rule).size() == 1) continue;
+    std::vector<std::string>& pieces = joined.emplace_back(rule.name, 0).second;
+    for (const Piece& piece : pieces_of(rule)) pieces.emplace_back(piece.canonical);
+  }
+  return joined;
+}
 
 std::string gguf_name(std::string_view canonical, std::string_view architecture) {
   const NameRules& rules = gguf_names(architecture);

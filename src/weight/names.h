@@ -37,69 +37,16 @@
 // also cut a tensor by its rows into several, each a view of the same bytes.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <span>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "models/common/name_rules.h"
 #include "weight/model_source.h"
 
 namespace akunu {
-
-// How many rows of a tensor belong to a piece of it, in the model's numbers.
-enum class PieceRows : uint8_t {
-  all,        // it is not cut
-  query,      // n_heads * head_dim
-  key_value,  // n_kv_heads * head_dim
-  ffn,        // ffn_dim
-  half,       // of each matrix where a tensor may hold several; copies then
-  // Of each such matrix; copies.
-  every_second,
-  third,  // of all rows, also those of several matrices
-};
-
-struct Piece {
-  std::string_view canonical;  // empty: there is no such piece
-  PieceRows rows = PieceRows::all;
-};
-
-struct NameRule {
-  std::string_view name;        // in the file, without ".weight" or ".bias"
-  std::array<Piece, 3> pieces;  // from the first row on
-  Transform transform = Transform::none;
-  uint32_t max_dims = 2;  // 3 where a tensor holds several matrices; several biases are one vector
-  bool joins_columns =
-      false;               // of three dimensions, the last two are one: weights of a convolution
-  bool is_vector = false;  // its numbers are taken as one vector, row after row
-};
-
-// A rule for one tensor under another name.
-constexpr NameRule same(std::string_view name, std::string_view canonical,
-                        Transform transform = Transform::none) {
-  return {name, {{{canonical}}}, transform};
-}
-
-// Tensors that may be in a file and that a model computes the same without, each with the reason. They
-// are left out with a note; all others without a rule are refused.
-struct LeftOut {
-  std::string_view pattern;  // of whole names; a '*' stands for any characters
-  std::string_view why;      // ends the sentence "tensor x is left out: ..."
-};
-
-// Of several rules for one name, the one holds whose pieces have as many rows as the tensor.
-struct NameRules {
-  std::string_view layer_prefix;  // "blk.": what stands before a layer's number
-  std::span<const NameRule> model;
-  std::span<const NameRule> layer;
-  std::span<const LeftOut> left_out;
-  // What stands before the number of a layer of an encoder in front; its tensors have the same rules.
-  std::string_view encoder_prefix = {};
-  // A tensor whose name is written without ".weight", as llama.cpp wants it; both are read.
-  std::string_view bare = {};
-};
 
 const NameRules& gguf_names(std::string_view architecture);
 
@@ -110,38 +57,12 @@ std::string gguf_name(std::string_view canonical, std::string_view architecture)
 // Names of a layer's tensors in GGUF that hold several, one above the other, and which.
 std::vector<std::pair<std::string, std::vector<std::string>>> gguf_joined_names();
 
-// Those of Hugging Face's directories, which MLX has too, without what stands before "layers." and
-// "embed_tokens" ("model.", "language_model.model.").
-enum class HfNaming : uint8_t {
-  usual,          // Llama's; Qwen's and Mistral's are the same
-  gemma,          // its norms multiply by 1 + w
-  later_gemma,    // Gemma 2 and 3: norms behind attention and the feed-forward network, too
-  gemma3_images,  // the same, beside what reads images
-  gemma4,         // the same, whose norms multiply by w
-  gemma3n,        // Gemma 4's, with streams of the residual
-  centred_norms,  // usual, but norms multiply by 1 + w
-  norms_behind,   // OLMo 2 and EXAONE 4: only those
-  bert,           // "encoder.layer.", behind "bert." or nothing; RoBERTa's are the same
-  nomic_bert,     // of its authors' code
-  modern_bert,
-  shared_mlp,  // Llama's, of Granite with experts and one for all rows
-  mixers,      // Nemotron-H's, behind "backbone."
-  gpt_oss,     // experts' matrices [k, n], rows of gate and up in turns
-  whisper,     // "encoder." and "decoder.", behind "model."
-};
-// `classifies`: tensors behind the pool are taken, else they are left out.
-const NameRules& hf_names(HfNaming naming, bool classifies);
-// The tensor that every model of this naming has, and before whose name others' prefix stands.
-std::string_view hf_embedding(HfNaming naming);
-
 // Null where a tensor of that name may not be left out.
 const LeftOut* find_left_out(const NameRules& rules, std::string_view name);
 
 // Whether a tensor is of a layer behind the first `n_layers`: those that some families have for guessing
 // tokens further ahead.
 bool is_of_layer_behind(const NameRules& rules, std::string_view name, size_t n_layers);
-inline constexpr std::string_view kWhyLayerBehind =
-    "it guesses tokens further ahead, and akunu makes one at a time";
 // Of a prediction head that akunu computes where it is asked for.
 inline constexpr std::string_view kWhyHeadNotWanted =
     "it guesses tokens further ahead; where the model is loaded with prediction_head "

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <set>
 
+#include "models/common/hf_names.h"
 #include "weight/hf_experts.h"
 #include "weight/hf_unread_keys.h"
 #include "weight/json.h"
@@ -205,8 +206,8 @@ std::string unknown_parts(const GgufFile& file, std::string_view architecture) {
 
 std::string unknown_parts(const ModelDirectory& directory) {
   std::set<std::string> tensors, keys;
-  const NameRules& rules = hf_names(HfNaming::usual, false);
-  const NameRules& more_norms = hf_names(HfNaming::later_gemma, false);
+  const NameRules& rules = *hf::kUsualNames.rules;
+  const NameRules& more_norms = *hf::kLaterGemmaNames.rules;
   for (const SafetensorsFile& file : directory.files())
     for (const SafetensorsTensor& tensor : file.tensors()) {
       const std::string name = of_stack(tensor.name);

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/error.h"
+#include "models/registry.h"
 #include "weight/names.h"
 #include "weight/printable.h"
-#include "weight/whisper_names.h"
 
 namespace akunu {
 namespace {
@@ -101,7 +101,8 @@ ModelSource whisper_cpp_source(const WhisperCppFile& file) {
     std::string name(tensor.name);
     if (name.ends_with("positional_embedding")) name += ".weight";
     copy_bytes(file, tensor, whole);
-    std::vector<SourceTensor> named = give_names(whisper_cpp_names(), name, whole, source.config);
+    std::vector<SourceTensor> named =
+        give_names(*find_family("whisper")->whisper_cpp_names, name, whole, source.config);
     if (named.empty())
       throw UnsupportedModelError(whole.label() + " is not one that akunu knows what to do with");
     for (SourceTensor& each : named) source.tensors.push_back(std::move(each));

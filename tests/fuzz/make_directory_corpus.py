@@ -11,6 +11,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from akunu import _core
+
 CORPUS = Path(__file__).parent / "corpus"
 
 _TINY = {
@@ -145,12 +147,12 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }
 
 
-FAMILIES = (
-    *("bert", "cohere", "cohere2", "ernie4_5", "eurobert", "exaone4", "gemma", "gemma3_text"),
-    *("glm4", "granite", "hunyuan_v1_dense", "ministral", "ministral3", "mistral", "modernbert"),
-    *("nomic_bert", "olmo2", "olmo3", "phi3", "roberta", "seed_oss", "smollm3", "starcoder2"),
-    *("whisper", "xlm-roberta"),
-)
+def of_transformers_too() -> set[str]:
+    """Values of model_type that transformers knows, too."""
+    from transformers import CONFIG_MAPPING
+
+    known = {name for family in _core.families() for name in family["model_types"]}
+    return known & set(CONFIG_MAPPING)
 
 
 def of_transformers(model_type: str) -> dict[str, Any]:
@@ -171,7 +173,7 @@ def main() -> None:
         (CORPUS / "safetensors" / name).write_bytes(data)
     for name, config in CONFIGS.items():
         (CORPUS / "hf_config" / name).write_text(json.dumps(config, indent=1))
-    for name in FAMILIES:
+    for name in sorted(of_transformers_too()):
         (CORPUS / "hf_config" / name).write_text(json.dumps(of_transformers(name), indent=1))
 
 

@@ -40,6 +40,9 @@ class DenseGolden:
     largest: float  # of all logits, beside which errors are measured
     logits: list[list[float]]  # [POSITIONS, N_COLUMNS], of the first tokens
     transformers: str
+    # Where no test's table has the family: what a small model of it is (a Family of
+    # tests/oracle/random_family.py).
+    described: dict[str, Any] | None = None
 
 
 def tensor_of(name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
@@ -75,10 +78,18 @@ def load(family: str) -> DenseGolden:
     return DenseGolden(**json.loads((FOLDER / f"{family}.json").read_text()))
 
 
+def descriptions() -> dict[str, dict[str, Any]]:
+    """Of the families that their golden values describe. There may be nothing else of them yet."""
+    read = {path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}
+    return {name: each["described"] for name, each in read.items() if "described" in each}
+
+
 def save(family: str, golden: DenseGolden) -> None:
     """Write them: a line for each tensor and each row of logits."""
     FOLDER.mkdir(exist_ok=True)
     described = asdict(golden)
+    if golden.described is None:
+        del described["described"]
     text = json.dumps({**described, "shapes": None, "logits": None}, indent=1, sort_keys=True)
     for key in ("shapes", "logits"):
         value = described[key]

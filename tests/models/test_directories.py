@@ -186,7 +186,7 @@ WRONG_CONFIG: list[tuple[dict[str, Any], type[akunu.AkunuError], str]] = [
     ({"vocab_size": 330}, akunu.ModelFormatError, "vocab_size is 330, and tensor model.embed_tok"),
     ({"hidden_size": 64}, akunu.ModelFormatError, "ask for [331, 64]"),
     ({"rms_norm_eps": -1}, akunu.ModelFormatError, "rms_norm_eps is -1; it must be above 0"),
-    ({"model_type": "phi9"}, akunu.UnsupportedModelError, 'model_type is "phi9"; akunu has llama'),
+    ({"model_type": "phi9"}, akunu.UnsupportedModelError, 'model_type is "phi9"; akunu has bert'),
     ({"model_type": None}, akunu.ModelFormatError, "model_type is missing"),
     ({"hidden_act": "relu"}, akunu.UnsupportedModelError, 'hidden_act is "relu"; akunu has silu'),
     ({"sliding_window_pattern": ""}, akunu.UnsupportedModelError, 'sliding_window_pattern is ""'),

@@ -1,6 +1,8 @@
 """Writes tests/models/golden_families/*.json: logits of the dense families by transformers.
 
 python tests/oracle/make_dense_golden.py [FAMILIES]
+
+A family that is in no table of the tests begins as such a file with nothing but `described`.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ import hf_model
 import random_decoders as rnd
 import torch
 import transformers
-from dense_golden import N_COLUMNS, POSITIONS, TOKENS, DenseGolden, save
+from dense_golden import N_COLUMNS, POSITIONS, TOKENS, DenseGolden, descriptions, save
 from safetensors import safe_open
 
 
-def golden_of(directory: Path, logits: Any) -> DenseGolden:
+def golden_of(directory: Path, logits: Any, described: dict[str, Any] | None = None) -> DenseGolden:
     """What the model of a directory computes."""
     shapes: dict[str, list[int]] = {}
     with safe_open(directory / "model.safetensors", "np") as file:
@@ -35,6 +37,7 @@ def golden_of(directory: Path, logits: Any) -> DenseGolden:
         largest=float(abs(logits).max()),
         logits=[[float(f"{value:.7g}") for value in row] for row in chosen],
         transformers=transformers.__version__,
+        described=described,
     )
 
 
@@ -47,7 +50,8 @@ def main() -> None:
         for family in families:
             model = rnd.model_of(family)
             logits = hf_model.logits(model, TOKENS)
-            save(family, golden_of(rnd.save(Path(folder) / family, model), logits))
+            folder_of = rnd.save(Path(folder) / family, model)
+            save(family, golden_of(folder_of, logits, descriptions().get(family)))
 
 
 if __name__ == "__main__":

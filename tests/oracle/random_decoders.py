@@ -2,8 +2,9 @@
 
     folder = save(tmp_path / "granite", model_of("granite"))
 
-`FAMILIES` says what a model of a family is, `CHANGES` what of its config.json must be felt: each
-makes another model of the same tensors.
+`FAMILIES` says what a model of a family is, and what of its config.json must be felt: each of
+`changes` makes another model of the same tensors. A family's golden values may describe it, too
+(`described`); then nothing else has to.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 sys.path.append(str(Path(__file__).parents[1] / "models"))
 
 import hf_directory
-from dense_golden import VOCAB, tensor_of
+from dense_golden import VOCAB, descriptions, tensor_of
 from random_family import EPSILON, GRANITE, GRANITE_CHANGES, LATENT, SIZES, WIDE, Family
 from random_recurrent import RECURRENT
 
@@ -449,6 +450,7 @@ FAMILIES: dict[str, Family] = {
         },
     ),
     **RECURRENT,
+    **{name: Family(**described) for name, described in descriptions().items()},
 }
 
 

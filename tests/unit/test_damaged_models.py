@@ -208,7 +208,7 @@ BAD_MODELS: dict[str, tuple[Change, type[AkunuError], str]] = {
     "unknown architecture": (
         sets("general.architecture", STRING, string("mamba\t")),
         UNSUPPORTED,
-        r"general.architecture is 'mamba\\x09'; akunu has llama",
+        r"general.architecture is 'mamba\\x09'; akunu has bert",
     ),
     "architecture without its keys": (
         sets("general.architecture", STRING, string("qwen2")),

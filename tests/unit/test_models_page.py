@@ -9,6 +9,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tools.models_page import DOCUMENT, RESULTS, document, read_results
 
+from akunu import _core
+
 SOURCES = Path(__file__).parents[2] / "src" / "core"
 
 
@@ -23,7 +25,7 @@ def test_the_page_of_models_is_up_to_date() -> None:
 
 def test_every_architecture_and_number_format_was_measured_on_the_cpu() -> None:
     measured = [key for key in read_results(RESULTS) if key[2] == "cpu"]
-    assert {key[0] for key in measured} == in_source("arch.cpp", r'Family\{\s*"([^"]+)"')
+    assert {key[0] for key in measured} == {family["architecture"] for family in _core.families()}
     gguf = {key[1].removeprefix("GGUF ").lower() for key in measured if key[1].startswith("GGUF")}
     assert gguf == in_source("format.cpp", r'made_of\(Format::(\w+), "') - {"mlx_mxfp4"}
     mlx = {key[1].removeprefix("MLX ") for key in measured if key[1].startswith("MLX")}

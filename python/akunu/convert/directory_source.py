@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from akunu import _core
 from akunu.convert.float_values import as_bytes, as_floats, expand_affine, expand_mxfp4
 from akunu.convert.gguf_writer import TensorPlan, Value
-from akunu.convert.model_keys import FACTORS_IN_WEIGHTS, STREAMS, has_rope_factors, model_keys
+from akunu.convert.model_keys import STREAMS, model_keys
 from akunu.convert.recipes import is_quantised
 from akunu.convert.sources import Tensor
 from akunu.convert.speech_keys import speech_keys
@@ -37,8 +37,6 @@ _STREAMS: Final = {"altup_proj": "streams.in", "altup_unembd_proj": "streams.out
 _PER_LAYER: Final = "per_layer_embedding.weight"
 _ORDER: Final = ("enc.conv", "enc.position_embd", "enc.blk.", "enc.", "", "blk.", "output")
 """How names begin, in the order of a pass; "": the embeddings."""
-_JOINS: Final = {"phi3": ("attn_qkv", "ffn_up"), "glm4": ("ffn_up",)}
-"""Tensors of which llama.cpp wants several in one, by architecture: Q, K and V, or gate and up."""
 
 
 class DirectoryTensor:
@@ -283,20 +281,20 @@ class DirectorySource:
 
     def _all(self, numbers: dict[str, Any]) -> list[AnyTensor]:
         """Every tensor of the file, those in one that llama.cpp wants in one."""
-        architecture = numbers["architecture"]
+        written = numbers["written"]
         natives = {each.name: each for each in self._native.tensors}
         if numbers["audio"] is None:  # GGUF has what reads images in a file of its own
             self._of_images = [name for name in natives if name.startswith(_OF_IMAGES)]
             for name in self._of_images:
                 del natives[name]
-        if not has_rope_factors(architecture):
+        if not written["rope_factors"]:
             factors = [name for name in natives if name.startswith(_FACTORS)]
             for name in factors:
                 del natives[name]
             if factors and numbers["yarn"] is None:
                 raise UnsupportedModelError(
                     "config.json: rope_scaling gives each frequency a factor; llama.cpp reads "
-                    f"no such tensor for {architecture}"
+                    f"no such tensor for {numbers['architecture']}"
                 )
         found: list[AnyTensor] = []
         for name, begin in _STREAMS.items() if numbers["n_streams"] else ():
@@ -310,7 +308,7 @@ class DirectorySource:
             whole = self._tensor(natives.pop(_PER_LAYER), numbers)
             found.append(LengthenedTensor(whole, numbers["vocab_size"]))
         for joined, pieces in _core.gguf_joined_names():
-            if joined not in _JOINS.get(architecture, ()):
+            if joined not in written["joined"]:
                 continue
             for layer in range(len(numbers["described"]["layers"])):
                 for suffix in (".weight", ".bias"):
@@ -318,11 +316,11 @@ class DirectorySource:
                     if all(name in natives for name in names):
                         parts = [self._tensor(natives.pop(name), numbers) for name in names]
                         found.append(JoinedTensor(f"blk.{layer}.{joined}{suffix}", parts))
-        if architecture == "qwen3next":
+        if written["b_and_a_by_key_head"]:
             found += self._shares_by_key_heads(natives, numbers)
-        if architecture == "kimi-linear":
+        if written["latents_apart"]:
             found += self._latents_apart(natives, numbers)
-        if architecture in FACTORS_IN_WEIGHTS and "output.weight" not in natives:
+        if written["factors_in_weights"] and "output.weight" not in natives:
             # What embeds and what makes logits are multiplied by numbers of their own.
             factor = np.array(numbers["described"]["logit_scale"], np.float32)
             table = natives["token_embedding.weight"]
@@ -403,7 +401,7 @@ class DirectorySource:
         if numbers["interleaves_rows"] and _ROTATED.search(native.name) is not None:
             head_dim = numbers["described"]["layers"][0]["head_dim"]
             return DirectoryTensor(native, (head_dim, numbers["rope_dim"]))
-        if numbers["architecture"] in FACTORS_IN_WEIGHTS:
+        if numbers["written"]["factors_in_weights"]:
             return DirectoryTensor(
                 native, None, factors=_factors(native.name, numbers["described"])
             )

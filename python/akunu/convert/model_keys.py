@@ -17,18 +17,8 @@ from akunu.errors import UnsupportedModelError
 from akunu.options.sampling_defaults import sampling_keys_of
 
 _POOLINGS: Final = {"none": 0, "mean": 1, "cls": 2, "last": 3}
-_WITHOUT_WINDOWS: Final = frozenset({"llama", "qwen2", "qwen3", "smollm3", "starcoder2"})
-"""Architectures of which llama.cpp lets every layer see everything."""
 STREAMS: Final = 4
 """Streams of the residual of Gemma 3n, in every file."""
-_SCALED: Final = frozenset({"granite", "granitemoe", "granitehybrid", "mistral3"})
-"""Architectures of which llama.cpp reads the scale of attention."""
-_ALWAYS_WITH_EXPERTS: Final = frozenset({"deepseek2", "deepseek", "kimi-linear"})
-"""Architectures of which llama.cpp asks for numbers of experts, where all layers are dense too."""
-_FACTORS_UNSAID: Final = frozenset({"minicpm3"})
-"""Architectures whose factors on embeddings, residual and logits no key says."""
-FACTORS_IN_WEIGHTS: Final = frozenset({"falcon-h1"})
-"""Architectures whose files have every factor in the weights, as llama.cpp wants it."""
 _POSITION_SECTIONS: Final = (11, 11, 10)
 """Pairs of a head that rotate by each of three positions, which are the same for text."""
 _SAME: Final = 1e-6
@@ -45,6 +35,7 @@ def model_keys(
     numbers = source.config
     architecture = numbers["architecture"]
     _refuse_encoders(source, config)
+    written = numbers["written"]
     layers = numbers["described"]["layers"]
     keys: dict[str, KeyValue] = {
         "general.architecture": architecture,
@@ -60,7 +51,7 @@ def model_keys(
     put("embedding_length", numbers["dim"])
     put("block_count", len(layers))
     put("feed_forward_length", _of_layers(layers, "ffn_dim"))
-    if architecture in _ALWAYS_WITH_EXPERTS:
+    if written["always_with_experts"]:
         put("leading_dense_block_count", sum(layer["experts"] is None for layer in layers))
         put("expert_feed_forward_length", layers[0]["ffn_dim"])
         put("expert_shared_count", 0)
@@ -68,7 +59,7 @@ def model_keys(
         put("expert_gating_func", _SCORINGS["sigmoid"])
     for key, value in _experts(layers).items():
         put(key, value)
-    if architecture == "ernie4_5-moe":  # llama.cpp wants to be told
+    if written["expert_step"]:
         put("interleave_moe_layer_step", 1)
     put("attention.head_count", _of_layers(layers, "n_heads"))
     put("attention.head_count_kv", _of_layers(layers, "n_kv_heads"))
@@ -84,7 +75,7 @@ def model_keys(
         put(key, value)
     epsilon = "layer_norm_epsilon" if numbers["has_layer_norm"] else "layer_norm_rms_epsilon"
     put(f"attention.{epsilon}", numbers["norm_epsilon"])
-    if architecture in ("nemotron_h", "nemotron_h_moe"):  # newer versions of llama.cpp ask for both
+    if written["both_epsilons"]:
         put("attention.layer_norm_epsilon", numbers["norm_epsilon"])
     if numbers["is_encoder"]:
         put("attention.causal", False)
@@ -98,9 +89,9 @@ def model_keys(
     if numbers["query_growth"] != 0:
         put("attention.temperature_scale", numbers["query_growth"])
     for factor in ("embedding_scale", "residual_scale", "logit_scale"):
-        if architecture in FACTORS_IN_WEIGHTS:
+        if written["factors_in_weights"]:
             continue
-        if architecture in _FACTORS_UNSAID:
+        if written["factors_unsaid"]:
             if abs(numbers["described"][factor] / numbers["usual"][factor] - 1) > _SAME:
                 raise UnsupportedModelError(
                     f"config.json: the {factor} is not that of {architecture}, and GGUF has no key "
@@ -112,7 +103,7 @@ def model_keys(
         put(key, value)
     for key, value in _what_the_family_does_not_say(numbers).items():
         put(key, value)
-        if key == "attention.scale" and architecture not in _SCALED:
+        if key == "attention.scale" and not written["attention_scale"]:
             notes.append(
                 f"llama.cpp does not read {architecture}.{key}, {value}, and takes another"
             )
@@ -256,11 +247,6 @@ def _refuse_encoders(source: _core.ModelSource, config: Mapping[str, Any]) -> No
         )
 
 
-def has_rope_factors(architecture: str) -> bool:
-    """Whether llama.cpp reads factors of frequencies as tensors for this architecture."""
-    return architecture in ("llama", "phi3", "granite", "exaone4", "minicpm3", "gemma4")
-
-
 def _scaled_positions(numbers: Mapping[str, Any], notes: list[str]) -> dict[str, KeyValue]:
     """What stretches rotary positions; factors of frequencies may be a tensor besides."""
     keys: dict[str, KeyValue] = {}
@@ -276,8 +262,8 @@ def _scaled_positions(numbers: Mapping[str, Any], notes: list[str]) -> dict[str,
             "it changes nothing"
         )
     yarn = numbers["yarn"]
-    if yarn is not None and not has_rope_factors(numbers["architecture"]):
-        if not yarn["truncate"] and numbers["architecture"] == "gpt-oss":
+    if yarn is not None and not numbers["written"]["rope_factors"]:
+        if not yarn["truncate"] and numbers["written"]["without_truncation"]:
             notes.append(
                 "GGUF has no key for rope_scaling.truncate, false: frequencies between those that "
                 "are stretched and those that are not differ a little"
@@ -407,7 +393,7 @@ def _what_the_family_does_not_say(numbers: Mapping[str, Any]) -> dict[str, KeyVa
         cap = numbers["described"]["logit_soft_cap"]
         if cap != numbers["usual"]["logit_soft_cap"]:
             keys["final_logit_softcapping"] = cap
-    if numbers["architecture"] in FACTORS_IN_WEIGHTS:
+    if numbers["written"]["factors_in_weights"]:
         return keys
     scale, other = (each[0]["attention_scale"] for each in (layers, usual))
     if layers[0]["has_rope_factors"]:

@@ -1,7 +1,7 @@
 """How models mark their thoughts: what opens them, what closes them, what begins the answer.
 
-A family is one line of `FAMILIES`, recognised by a text in the chat template. Other models, and
-those that were trained to think without their template's knowledge, have `<think>`.
+What a family marks is in its file (src/models), and recognised by texts in the chat template. Other
+models, and those that were trained to think without their template's knowledge, have `<think>`.
 
 >>> from akunu.thinking.markers import markers_of
 >>> markers_of("... [THINK] ...").closing
@@ -13,7 +13,9 @@ True
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+from akunu import _core
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +51,14 @@ class ThinkingFamily:
     markers: ThinkingMarkers
 
 
+def _family_of(signs: tuple[str, ...], **marks: Any) -> ThinkingFamily:
+    return ThinkingFamily(signs, ThinkingMarkers(**marks))
+
+
 _THINK: Final = ThinkingMarkers("<think>", "</think>")
 
-# The more particular first.
-FAMILIES: Final = (
-    # gpt-oss (harmony)
-    ThinkingFamily(
-        ("<|channel|>analysis",),
-        ThinkingMarkers(
-            "<|channel|>analysis<|message|>",
-            "<|end|>",
-            (
-                "<|start|>assistant<|channel|>commentary<|message|>",  # what it says of its calls
-                "<|start|>assistant<|channel|>final<|message|>",
-                "<|channel|>commentary<|message|>",
-                "<|channel|>final<|message|>",
-            ),
-            ("<|end|>", "<|return|>"),
-            ("<|start|>assistant<|channel|>analysis<|message|>",),
-        ),
-    ),
+# Of models that the engine does not compute, or that are no family of it.
+_OTHERS: Final = (
     # Solar Open
     ThinkingFamily(
         ("<|think|>", "<|content|>", "<|begin|>assistant"),
@@ -95,30 +85,6 @@ FAMILIES: Final = (
             ("<|close|>response<|sep|><|close|>message<|sep|>", "<|close|>response<|sep|>"),
         ),
     ),
-    # Gemma 4
-    ThinkingFamily(
-        ("<|channel>", "<channel|>"), ThinkingMarkers("<|channel>thought\n", "<channel|>")
-    ),
-    # Command R7B and Command A
-    ThinkingFamily(
-        ("<|START_THINKING|>", "<|START_RESPONSE|>"),
-        ThinkingMarkers(
-            "<|START_THINKING|>",
-            "<|END_THINKING|>",
-            ("<|START_RESPONSE|>",),
-            ("<|END_RESPONSE|>",),
-        ),
-    ),
-    ThinkingFamily(
-        ("<|START_THINKING|>",),
-        ThinkingMarkers(
-            "<|START_THINKING|>", "<|END_THINKING|>", ("<|START_TEXT|>",), ("<|END_TEXT|>",)
-        ),
-    ),
-    # Magistral, Ministral 3 Reasoning
-    ThinkingFamily(("[THINK]",), ThinkingMarkers("[THINK]", "[/THINK]")),
-    # Seed-OSS
-    ThinkingFamily(("<seed:think>",), ThinkingMarkers("<seed:think>", "</seed:think>")),
     # MiniMax M3
     ThinkingFamily(("<mm:think>",), ThinkingMarkers("<mm:think>", "</mm:think>")),
     # Hy3
@@ -141,16 +107,17 @@ FAMILIES: Final = (
     ThinkingFamily(("<thinking>",), ThinkingMarkers("<thinking>", "</thinking>")),
     # EXAONE Deep
     ThinkingFamily(("<thought>",), ThinkingMarkers("<thought>", "</thought>")),
-    # Granite 3.2 and 3.3
-    ThinkingFamily(
-        ("<think></think>", "<response></response>"),
-        ThinkingMarkers("<think>", "</think>", ("<response>",), ("</response>",)),
-    ),
-    # Hunyuan
-    ThinkingFamily(
-        ("<think>", "<answer>"),
-        ThinkingMarkers("<think>", "</think>", ("<answer>",), ("</answer>",)),
-    ),
+)
+
+# The more particular first: of two that a template may have, that with more signs.
+FAMILIES: Final = tuple(
+    sorted(
+        (
+            *(_family_of(**marks) for each in _core.families() for marks in each["thinking"]),
+            *_OTHERS,
+        ),
+        key=lambda family: -len(family.signs),
+    )
 )
 
 

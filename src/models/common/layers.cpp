@@ -1,0 +1,130 @@
+#include "models/common/layers.h"
+
+#include <cmath>
+#include <string>
+
+#include "core/error.h"
+
+namespace akunu::models {
+
+void require(uint32_t value, std::string_view what, const ModelConfig& config) {
+  if (value == 0)
+    throw ModelFormatError("the " + config.architecture + " model does not say its " +
+                           std::string(what) + ", or says 0");
+}
+
+void require_positive(float value, std::string_view what) {
+  if (!(value > 0) || !std::isfinite(value))
+    throw ModelFormatError("the " + std::string(what) + " is " + std::to_string(value) +
+                           "; it must be a positive number");
+}
+
+ArchDescriptor decoder(const ModelConfig& config) {
+  ArchDescriptor arch;
+  arch.dim = config.dim;
+  arch.vocab_size = config.vocab_size;
+  arch.context_length = config.context_length;
+  arch.norm_epsilon = config.norm_epsilon;
+  arch.row_style = RopeStyle::interleaved;
+  for (const LayerConfig& from : config.layers) {
+    LayerDescriptor& layer = arch.layers.emplace_back();
+    layer.n_heads = from.n_heads;
+    layer.n_kv_heads = from.n_kv_heads;
+    layer.head_dim = from.head_dim;
+    layer.attention_scale = 1.0f / std::sqrt(static_cast<float>(from.head_dim));
+    // GGUF stores the Q and K rows of llama permuted, so that neighbours rotate together.
+    layer.rope_style = RopeStyle::interleaved;
+    layer.rope_dim = from.rope_dim != 0 ? from.rope_dim : config.rope_dim;
+    layer.rope_theta = config.rope_theta;
+    layer.rope_linear_factor = config.rope_linear_factor;
+    layer.rope_dynamic_factor = config.rope_dynamic_factor;
+    layer.window = from.windowed.value_or(true) ? config.window : 0;
+    layer.activation = Activation::silu;
+    layer.ffn_dim = from.ffn_dim;
+  }
+  return arch;
+}
+
+ArchDescriptor decoder_of_halves(const ModelConfig& config) {
+  ArchDescriptor arch = decoder(config);
+  arch.row_style = RopeStyle::halves;
+  for (LayerDescriptor& layer : arch.layers) layer.rope_style = RopeStyle::halves;
+  return arch;
+}
+
+void give_windows(ArchDescriptor& arch, const ModelConfig& config, size_t period,
+                  uint32_t usual_window) {
+  for (size_t i = 0; i < arch.layers.size(); ++i)
+    arch.layers[i].window = !config.layers[i].windowed.value_or((i + 1) % period != 0) ? 0
+                            : config.window != 0 ? config.window
+                                                 : usual_window;
+}
+
+void rotate_windows_only(ArchDescriptor& arch, const ModelConfig& config) {
+  if (config.window == 0) return;
+  for (LayerDescriptor& layer : arch.layers)
+    if (layer.window == 0) layer.rope_style = RopeStyle::none;
+}
+
+void give_unrotated(ArchDescriptor& arch, const ModelConfig& config, size_t period) {
+  for (size_t i = 0; i < arch.layers.size(); ++i)
+    if (!config.layers[i].rotates.value_or(period == 0 || (i + 1) % period != 0))
+      arch.layers[i].rope_style = RopeStyle::none;
+}
+
+void give_attention_scale(ArchDescriptor& arch, const ModelConfig& config, size_t n_largest) {
+  for (LayerDescriptor& layer : arch.layers) {
+    if (arch.layers.size() == n_largest)
+      layer.attention_scale = 1.0f / std::sqrt(static_cast<float>(arch.dim / layer.n_heads));
+    if (config.attention_scale != 0) layer.attention_scale = config.attention_scale;
+  }
+}
+
+void give_soft_caps(ArchDescriptor& arch, const ModelConfig& config, float of_attention,
+                    float of_logits) {
+  arch.logit_soft_cap = config.logit_soft_cap.value_or(of_logits);
+  for (LayerDescriptor& layer : arch.layers)
+    layer.attention_soft_cap = config.attention_soft_cap.value_or(of_attention);
+}
+
+void norm_behind_only(ArchDescriptor& arch) {
+  arch.norm_place = NormPlace::none;
+  for (LayerDescriptor& layer : arch.layers) layer.head_norms = layer.post_norms = true;
+}
+
+void share_keys(ArchDescriptor& arch, uint32_t n) {
+  const size_t n_layers = arch.layers.size();
+  if (n >= n_layers)
+    throw ModelFormatError(
+        std::to_string(n) + " of " + std::to_string(n_layers) +
+        " layers read the keys and values of others; one at least needs its own");
+  const auto n_own = static_cast<uint32_t>(n_layers - n);
+  for (size_t i = n_own; i < n_layers; ++i) {
+    LayerDescriptor& layer = arch.layers[i];
+    for (uint32_t own = 0; own < n_own; ++own)
+      if (arch.layers[own].window == layer.window) layer.kv_from = own;
+    if (!layer.kv_from)
+      throw ModelFormatError("layer " + std::to_string(i) +
+                             " has no keys and values, and no layer before it that sees as much");
+  }
+}
+
+void make_encoder(ArchDescriptor& arch, Pooling usual, const ModelConfig& config) {
+  arch.embeds = true;
+  arch.causal = false;
+  arch.pooling = config.pooling.value_or(usual);
+}
+
+ImageEncoder image_encoder(const ImageConfig& config) {
+  require_positive(config.norm_epsilon, "norm_epsilon of its encoder of images");
+  LayerDescriptor layer;
+  layer.n_heads = layer.n_kv_heads = config.n_heads;
+  layer.head_dim = config.dim / config.n_heads;
+  layer.attention_scale = 1.0f / std::sqrt(static_cast<float>(layer.head_dim));
+  layer.feed_forward = FeedForward::plain;
+  layer.activation = Activation::gelu_tanh;
+  layer.ffn_dim = config.ffn_dim;
+  return {.is = config, .layers = std::vector(config.n_layers, layer)};
+}
+
+}  // namespace akunu::models

@@ -1,0 +1,55 @@
+// What families are written with: the frame that they begin with, and what is done to its layers. Each throws
+// ModelFormatError for a number that is missing or makes no sense, UnsupportedModelError for what akunu has not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/arch.h"
+
+namespace akunu::models {
+
+void require(uint32_t value, std::string_view what, const ModelConfig& config);
+void require_positive(float value, std::string_view what);
+
+// layers.cpp
+// Pre-norm layers with grouped-query attention and a gated feed-forward network, as llama has them. Of a head neighbours
+// rotate together, or dimension i with i + half.
+ArchDescriptor decoder(const ModelConfig& config);
+ArchDescriptor decoder_of_halves(const ModelConfig& config);
+// Every `period`th layer has full attention, the others a sliding window, unless the file says which.
+void give_windows(ArchDescriptor& arch, const ModelConfig& config, size_t period,
+                  uint32_t usual_window);
+// In a model with windows, layers that see everything have no rotary positions.
+void rotate_windows_only(ArchDescriptor& arch, const ModelConfig& config);
+// Only every `period`th layer has no rotary positions, unless the file says which; 0: all have them.
+void give_unrotated(ArchDescriptor& arch, const ModelConfig& config, size_t period);
+// The scale is 1 / sqrt(head_dim), in the largest model of a generation 1 / sqrt(dim / n_heads); or what the file says.
+void give_attention_scale(ArchDescriptor& arch, const ModelConfig& config, size_t n_largest);
+// Where the file has none, these; 0: none.
+void give_soft_caps(ArchDescriptor& arch, const ModelConfig& config, float of_attention,
+                    float of_logits);
+// Norms behind attention and feed-forward only, what they read being the residual as it is.
+void norm_behind_only(ArchDescriptor& arch);
+// The last `n` layers read the keys and values of the last layer before them all that sees as much.
+void share_keys(ArchDescriptor& arch, uint32_t n);
+// What makes an encoder of a decoder: rows see those behind them, too.
+void make_encoder(ArchDescriptor& arch, Pooling usual, const ModelConfig& config);
+// SigLIP (Zhai et al., 2023): learned positions, norms with bias, GELU.
+ImageEncoder image_encoder(const ImageConfig& config);
+
+// expert_layers.cpp
+// Every layer, or those behind the first few, has experts. The arguments: what holds where the file says nothing.
+void give_experts(ArchDescriptor& arch, const ModelConfig& config, Scoring scoring,
+                  bool normalised);
+// Multi-head latent attention. Its scale is that of a head before its keys are compressed, times what YaRN adds.
+void give_latents(ArchDescriptor& arch, const ModelConfig& config);
+
+// recurrent_layers.cpp
+// Short convolutions, the gated delta rule and scans, in the layers that the file says. A scan may be beside attention.
+void give_convolutions(ArchDescriptor& arch, const ModelConfig& config);
+void give_delta_rules(ArchDescriptor& arch, const ModelConfig& config);
+void give_scans(ArchDescriptor& arch, const ModelConfig& config, Mixer mixer = Mixer::scan);
+
+}  // namespace akunu::models

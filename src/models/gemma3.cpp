@@ -1,0 +1,96 @@
+// Gemma 3 (2025): norms per head of Q and K instead of the caps; windows in five of six layers,
+// whose positions turn faster and are never scaled. A file without a window has none anywhere.
+#include <string>
+
+#include "core/error.h"
+#include "models/common/layers.h"
+#include "models/families.h"
+
+namespace akunu::models::gemma3 {
+
+ArchDescriptor describe(const ModelConfig& config) {
+  ArchDescriptor arch = gemma::describe(config);
+  give_windows(arch, config, 6, 0);
+  give_attention_scale(arch, config, 62);
+  give_soft_caps(arch, config, 0.0f, 0.0f);
+  for (LayerDescriptor& layer : arch.layers) {
+    layer.head_norms = layer.post_norms = true;
+    if (layer.window == 0) continue;
+    layer.rope_theta = config.rope_theta_windowed != 0 ? config.rope_theta_windowed : 10000.0f;
+    layer.rope_linear_factor = layer.rope_dynamic_factor = 1;
+  }
+  if (!config.images) return arch;
+  arch.images = image_encoder(*config.images);
+  // A row sees all of its image, and no layer's window may end within.
+  const uint32_t n_tokens = arch.images->n_tokens();
+  for (const LayerDescriptor& layer : arch.layers)
+    if (layer.window != 0 && layer.window < n_tokens)
+      throw UnsupportedModelError("windows of " + std::to_string(layer.window) +
+                                  " positions are shorter than images, which have " +
+                                  std::to_string(n_tokens));
+  return arch;
+}
+
+namespace {
+
+// Those of what reads Gemma 3's images, as name_of_image_tensor has them; a layer's beside a decoder's.
+constexpr std::array kGemma3ImagesModel{
+    NameRule{"vision_tower.embeddings.patch_embedding",
+             {{{"encoder.patch_embedding"}}},
+             Transform::none,
+             3,
+             true},
+    same("vision_tower.embeddings.position_embedding", "encoder.position_embedding"),
+    same("vision_tower.post_layernorm", "encoder.output_norm"),
+    same("multi_modal_projector.mm_soft_emb_norm", "encoder.projection_norm", Transform::add_one),
+    same("multi_modal_projector.mm_input_projection", "encoder.projection"),
+};
+constexpr std::array kSiglipLayer{
+    same("layer_norm1", "attention_norm"),
+    same("layer_norm2", "ffn_norm"),
+    same("mlp.fc1", "ffn.up"),
+    same("mlp.fc2", "ffn.down"),
+};
+constexpr std::array kGemma3ImagesLeftOut{
+    LeftOut{"vision_tower.embeddings.position_ids", "it counts positions"},
+    LeftOut{"vision_tower.head.*", "it makes one vector of an image, and a text gets several"},
+};
+constexpr auto kWithImagesModel = joined(hf::kModel<Transform::add_one>, kGemma3ImagesModel);
+constexpr auto kWithImagesLayer = joined(hf::kLaterGemmaLayer, kSiglipLayer);
+constexpr auto kWithImagesLeftOut = joined(hf::kAlwaysLeftOut, kGemma3ImagesLeftOut);
+constexpr NameRules kWithImagesRules{"layers.", kWithImagesModel, kWithImagesLayer,
+                                     kWithImagesLeftOut, "vision_tower.encoder.layers."};
+constexpr HfNames kNamesWithImages{.rules = &kWithImagesRules};
+constexpr NameRules kRules{"layers.", hf::kModel<Transform::add_one>, hf::kLaterGemmaLayer,
+                           hf::kLeftOut};
+constexpr HfNames kNames{.rules = &kRules, .with_images = &kNamesWithImages};
+
+constexpr std::string_view kOwnKeys[]{"use_bidirectional_attention"};
+constexpr std::array kDirectories{HfModel{.model_type = "gemma3_text",
+                                          .names = &kNames,
+                                          .n_heads = 8,
+                                          .n_kv_heads = 4,
+                                          .head_dim = 256,
+                                          .vocab_size = 262208,
+                                          .context_length = 131072,
+                                          .windows = HfWindows{.length = 4096, .period = 6},
+                                          .scale_dim = 256,
+                                          .rope_theta = 1000000,
+                                          .rope_theta_windowed = 10000,
+                                          .activation = "gelu_pytorch_tanh",
+                                          .means_gelu_tanh = true,
+                                          .own_keys = kOwnKeys}};
+constexpr std::array kWithImages{ImageModel{"gemma3", "gemma3_text"}};
+
+}  // namespace
+
+constinit const Family family{
+    .architecture = "gemma3",
+    .titles = {.dense = "Gemma 3", .images = "Gemma 3"},
+    .describe = describe,
+    .traits = {.windows = true, .soft_caps = true, .attention_scale = true},
+    .directories = kDirectories,
+    .with_images = kWithImages,
+};
+
+}  // namespace akunu::models::gemma3

@@ -1,0 +1,79 @@
+// Kimi-Linear (Moonshot AI, 2025): DeepSeek-V3 without rotary positions, three of four layers having the delta rule
+// whose channels decay apart.
+#include "models/common/layers.h"
+#include "models/families.h"
+#include "weight/hf_config.h"
+#include "weight/hf_delta_rule_config.h"
+
+namespace akunu::models::kimi_linear {
+
+ArchDescriptor describe(const ModelConfig& config) {
+  ArchDescriptor arch = decoder(config);
+  give_latents(arch, config);
+  for (LayerDescriptor& layer : arch.layers) layer.rope_style = RopeStyle::none;
+  give_delta_rules(arch, config);
+  give_experts(arch, config, Scoring::sigmoid, true);
+  return arch;
+}
+
+namespace {
+
+constexpr std::string_view kMixerWords[]{"linear_attention"};
+constexpr std::array kDirectories{
+    HfModel{.model_type = "kimi_linear",
+            .n_heads = 32,
+            .vocab_size = 163840,
+            .context_length = 1048576,
+            .norm_epsilon = 1e-5f,
+            .context_key = "model_max_length",
+            .latents = HfLatents{.query_rank = 0},
+            .experts = HfExperts{.usual_n = 256,
+                                 .n_chosen = "num_experts_per_token",
+                                 .usual_n_chosen = 8,
+                                 .usual_dim = 1024,
+                                 .n_shared = "num_shared_experts",
+                                 .usual_n_shared = 1,
+                                 .n_leading_dense = "first_k_dense_replace",
+                                 .usual_leading_dense = 1,
+                                 .normalised = "moe_renormalize",
+                                 .scoring = Scoring::sigmoid,
+                                 .has_groups = true,
+                                 .n_groups = "num_expert_group",
+                                 .usual_scale = 2.446f,
+                                 .has_layers_ahead = true,
+                                 .names_layers = true},
+            .read_layers = [](ConfigObject& config,
+                              HfConfig& result) { read_hf_channels(config, result.model); },
+            .mixer_words = kMixerWords}};
+
+// Of the delta rule whose channels decay apart; its projections of q, k and v and the output are called attention's.
+constexpr std::array kGgufChannels{
+    same("ssm_f_a", "delta.a_low"),
+    same("ssm_f_b", "delta.a"),
+    same("ssm_g_a", "delta.gate_low"),
+    same("ssm_g_b", "delta.gate"),
+    same("ssm_beta", "delta.b"),
+    numbers("ssm_conv1d_q", "delta.kernel_q"),
+    numbers("ssm_conv1d_k", "delta.kernel_k"),
+    numbers("ssm_conv1d_v", "delta.kernel_v"),
+    same("ssm_dt", "delta.time"),
+    numbers("ssm_a", "delta.rate"),
+    same("ssm_norm", "delta.norm"),
+};
+constexpr auto kGgufLayer = joined(kGgufChannels, gguf::kUsualLayer);
+constexpr NameRules kGgufNames{"blk.", gguf::kModel, kGgufLayer, gguf::kLeftOut};
+
+}  // namespace
+
+constinit const Family family{
+    .architecture = "kimi-linear",
+    .titles = {.recurrent = "Kimi-Linear (a decay for each channel, latent attention, experts)"},
+    .describe = describe,
+    .traits =
+        {.rotates = false, .experts = true, .latent = true, .recurs = true, .channels_decay = true},
+    .gguf_names = &kGgufNames,
+    .written = {.always_with_experts = true, .latents_apart = true},
+    .directories = kDirectories,
+};
+
+}  // namespace akunu::models::kimi_linear

@@ -1,0 +1,52 @@
+// LFM2 (Liquid AI, 2025): qwen3, most of whose layers have a short convolution instead of attention.
+#include "models/common/layers.h"
+#include "models/families.h"
+#include "weight/hf_config.h"
+#include "weight/hf_convolution_config.h"
+
+namespace akunu::models::lfm2 {
+
+ArchDescriptor describe(const ModelConfig& config) {
+  ArchDescriptor arch = qwen3::describe(config);
+  give_convolutions(arch, config);
+  return arch;
+}
+
+namespace {
+
+constexpr std::string_view kMixerWords[]{"conv"};
+constexpr std::array kDirectories{
+    HfModel{.model_type = "lfm2",
+            .n_heads = 32,
+            .n_kv_heads = 8,
+            .vocab_size = 65536,
+            .context_length = 128000,
+            .rope_theta = 1000000,
+            .norm_epsilon = 1e-5f,
+            .epsilon_key = "norm_eps",
+            .read_layers = [](ConfigObject& config,
+                              HfConfig& result) { read_hf_convolutions(config, result.model); },
+            .mixer_words = kMixerWords,
+            .without_effect = "block_"}};
+
+// Of GGUF. The last norm has the name that others' has behind the embedding.
+constexpr std::array kGgufModel{
+    same("token_embd", "token_embedding"),
+    same("token_embd_norm", "output_norm"),
+    same("output", "output"),
+    same("rope_freqs", "rope_factors"),
+};
+constexpr NameRules kGgufNames{"blk.", kGgufModel, gguf::kUsualLayer, gguf::kLeftOut};
+
+}  // namespace
+
+constinit const Family family{
+    .architecture = "lfm2",
+    .titles = {.recurrent = "LFM2 (short convolutions)"},
+    .describe = describe,
+    .traits = {.convolves = true},
+    .gguf_names = &kGgufNames,
+    .directories = kDirectories,
+};
+
+}  // namespace akunu::models::lfm2

@@ -1,0 +1,45 @@
+// OLMo 2 (2024): norms of all heads of Q and of K. OLMo 3 is the same with windows in three of four
+// layers, whose positions are never scaled.
+#include "models/common/layers.h"
+#include "models/families.h"
+
+namespace akunu::models::olmo2 {
+
+ArchDescriptor describe(const ModelConfig& config) {
+  ArchDescriptor arch = decoder_of_halves(config);
+  norm_behind_only(arch);
+  give_windows(arch, config, 4, 0);
+  for (LayerDescriptor& layer : arch.layers) {
+    layer.norms_all_heads = true;
+    if (layer.window == 0) continue;
+    if (config.rope_theta_windowed != 0) layer.rope_theta = config.rope_theta_windowed;
+    layer.rope_linear_factor = layer.rope_dynamic_factor = 1;
+    layer.rope_factors = false;
+  }
+  return arch;
+}
+
+namespace {
+
+constexpr std::array kDirectories{
+    HfModel{.model_type = "olmo2", .names = &hf::kNormsBehindNames, .norm_epsilon = 1e-5f},
+    HfModel{.model_type = "olmo3",
+            .names = &hf::kNormsBehindNames,
+            .windows = HfWindows{.length = 4096, .period = 4},
+            .rope_theta = 500000,
+            .norm_epsilon = 1e-5f}};
+
+constexpr PreTokenizerName kPreTokenizers[]{{"olmo", &cuts::kGpt2}};
+
+}  // namespace
+
+constinit const Family family{
+    .architecture = "olmo2",
+    .titles = {.dense = "OLMo 2 and 3"},
+    .describe = describe,
+    .traits = {.windows = true},
+    .directories = kDirectories,
+    .pre_tokenizers = kPreTokenizers,
+};
+
+}  // namespace akunu::models::olmo2

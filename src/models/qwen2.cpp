@@ -1,0 +1,41 @@
+// Qwen2 (2024): dimension i of a head rotates with i + half. Biases of Q, K and V are seen from the tensors.
+#include "models/common/layers.h"
+#include "models/families.h"
+
+namespace akunu::models::qwen2 {
+
+ArchDescriptor describe(const ModelConfig& config) {
+  ArchDescriptor arch = decoder(config);
+  arch.row_style = RopeStyle::halves;
+  for (LayerDescriptor& layer : arch.layers) layer.rope_style = RopeStyle::halves;
+  return arch;
+}
+
+namespace {
+
+constexpr std::array kDirectories{
+    HfModel{.model_type = "qwen2",
+            .windows = HfWindows{.length = 4096, .first = 28, .asked = true}},
+    HfModel{.model_type = "qwen2_vl_text",
+            .windows = HfWindows{.length = 4096, .first = 80, .asked = true},
+            .norm_epsilon = 1e-5f},
+    HfModel{.model_type = "qwen2_5_vl_text",
+            .windows = HfWindows{.length = 4096, .first = 80, .asked = true},
+            .norm_epsilon = 1e-5f}};
+constexpr std::array kWithImages{ImageModel{"internvl", "qwen2"},
+                                 ImageModel{"llava_onevision", "qwen2"},
+                                 ImageModel{"qwen2_vl", "qwen2_vl_text", true},
+                                 ImageModel{"qwen2_5_vl", "qwen2_5_vl_text", true}};
+
+}  // namespace
+
+constinit const Family family{
+    .architecture = "qwen2",
+    .titles = {.dense = "Qwen2"},
+    .describe = describe,
+    .traits = {.windows = true},
+    .directories = kDirectories,
+    .with_images = kWithImages,
+};
+
+}  // namespace akunu::models::qwen2
