@@ -31,8 +31,8 @@ _KINDS: Final = (
     (
         "images",
         "images",
-        ", from directories and GGUF with `mmproj` ([docs/images.md](docs/images.md)); of other "
-        "models that read images the text",
+        ", from directories and GGUF with `mmproj` ([docs/images.md](docs/images.md)); of "
+        "other models that read images, the text part",
     ),
     (
         "speech",
