@@ -18,9 +18,44 @@ ArchDescriptor describe(const ModelConfig& config) {
 
 namespace {
 
+// Of directories. Convolutions have another name in MLX; transformers calls a dense layer's network as experts, too.
+constexpr std::array kOwnLayer{
+    same("self_attn.f_a_proj", "delta.a_low"),
+    same("self_attn.f_b_proj", "delta.a"),
+    same("self_attn.forget_gate.f_a_proj", "delta.a_low"),  // of adapters by transformers
+    same("self_attn.forget_gate.f_b_proj", "delta.a"),
+    same("self_attn.g_a_proj", "delta.gate_low"),
+    same("self_attn.g_b_proj", "delta.gate"),
+    same("self_attn.b_proj", "delta.b"),
+    numbers("self_attn.q_conv1d", "delta.kernel_q"),
+    numbers("self_attn.k_conv1d", "delta.kernel_k"),
+    numbers("self_attn.v_conv1d", "delta.kernel_v"),
+    numbers("self_attn.q_conv.conv", "delta.kernel_q"),
+    numbers("self_attn.k_conv.conv", "delta.kernel_k"),
+    numbers("self_attn.v_conv.conv", "delta.kernel_v"),
+    same("self_attn.dt", "delta.time"),
+    NameRule{.name = "self_attn.A_log",
+             .pieces = {{{"delta.rate"}}},
+             .transform = Transform::minus_exp,
+             .max_dims = 3,
+             .is_vector = true},
+    same("self_attn.o_norm", "delta.norm"),
+    same("block_sparse_moe.gate.e_score_correction", "ffn.router_choice"),
+    same("block_sparse_moe.shared_experts.gate_proj", "ffn.shared.gate"),
+    same("block_sparse_moe.shared_experts.up_proj", "ffn.shared.up"),
+    same("block_sparse_moe.shared_experts.down_proj", "ffn.shared.down"),
+    same("block_sparse_moe.gate_proj", "ffn.gate"),
+    same("block_sparse_moe.up_proj", "ffn.up"),
+    same("block_sparse_moe.down_proj", "ffn.down"),
+};
+constexpr auto kLayer = joined(hf::kLayer<Transform::none>, kOwnLayer);
+constexpr NameRules kRules{"layers.", hf::kModel<Transform::none>, kLayer, hf::kLeftOut};
+constexpr HfNames kNames{.rules = &kRules};
+
 constexpr std::string_view kMixerWords[]{"linear_attention"};
 constexpr std::array kDirectories{
     HfModel{.model_type = "kimi_linear",
+            .names = &kNames,
             .n_heads = 32,
             .vocab_size = 163840,
             .context_length = 1048576,

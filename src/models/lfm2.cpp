@@ -14,9 +14,30 @@ ArchDescriptor describe(const ModelConfig& config) {
 
 namespace {
 
+// Of directories.
+constexpr auto kModel =
+    joined(hf::kModel<Transform::none>, std::array{same("embedding_norm", "output_norm")});
+constexpr std::array kOwnLayer{
+    same("operator_norm", "attention_norm"),
+    same("self_attn.q_layernorm", "attention.q_norm"),
+    same("self_attn.k_layernorm", "attention.k_norm"),
+    same("self_attn.out_proj", "attention.output"),
+    same("conv.in_proj", "convolution.in"),
+    kernel("conv.conv"),
+    same("conv.out_proj", "convolution.output"),
+    same("ffn_norm", "ffn_norm"),
+    same("feed_forward.w1", "ffn.gate"),
+    same("feed_forward.w3", "ffn.up"),
+    same("feed_forward.w2", "ffn.down"),
+};
+constexpr auto kLayer = joined(hf::kLayer<Transform::none>, kOwnLayer);
+constexpr NameRules kRules{"layers.", kModel, kLayer, hf::kLeftOut};
+constexpr HfNames kNames{.rules = &kRules};
+
 constexpr std::string_view kMixerWords[]{"conv"};
 constexpr std::array kDirectories{
     HfModel{.model_type = "lfm2",
+            .names = &kNames,
             .n_heads = 32,
             .n_kv_heads = 8,
             .vocab_size = 65536,

@@ -22,6 +22,9 @@ struct FoundHfModel {
 FoundHfModel find_hf_model(std::string_view model_type);
 const ImageModel* find_image_model(std::string_view model_type);
 
+// Of its directories; of a family that has none, those that most have.
+const HfNames& names_of(const Family& family);
+
 std::string known_architectures();  // "bert, cohere2, ..."
 std::string known_model_types();    // of directories
 

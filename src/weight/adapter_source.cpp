@@ -129,7 +129,7 @@ class AdapterReader {
                                 ? RopeStyle::interleaved
                                 : RopeStyle::halves;
     add_pairs(
-        pairs, *hf::kUsualNames.rules, style,
+        pairs, *names_of(*find_family(config_.architecture)).rules, style,
         [&](const std::string& module, uint64_t rank) { return config.scale_of(module, rank); },
         [](const std::string& module) {
           // What stands before the layers of the text model: "model.", "language_model.model.".

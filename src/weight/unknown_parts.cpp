@@ -4,7 +4,7 @@
 #include <cctype>
 #include <set>
 
-#include "models/common/hf_names.h"
+#include "models/registry.h"
 #include "weight/hf_experts.h"
 #include "weight/hf_unread_keys.h"
 #include "weight/json.h"
@@ -206,13 +206,18 @@ std::string unknown_parts(const GgufFile& file, std::string_view architecture) {
 
 std::string unknown_parts(const ModelDirectory& directory) {
   std::set<std::string> tensors, keys;
-  const NameRules& rules = *hf::kUsualNames.rules;
-  const NameRules& more_norms = *hf::kLaterGemmaNames.rules;
+  const auto is_of_a_family = [](std::string_view name) {
+    return std::ranges::any_of(families(), [&](const Family* family) {
+      return std::ranges::any_of(family->directories, [&](const HfModel& model) {
+        return model.names->embedding == hf::kUsualNames.embedding &&
+               is_known(*model.names->rules, name);
+      });
+    });
+  };
   for (const SafetensorsFile& file : directory.files())
     for (const SafetensorsTensor& tensor : file.tensors()) {
       const std::string name = of_stack(tensor.name);
-      if (!is_known(rules, name) && !is_known(more_norms, name))
-        tensors.insert(without_numbers(tensor.name));
+      if (!is_of_a_family(name)) tensors.insert(without_numbers(tensor.name));
     }
   const auto add_keys = [&](const JsonValue& config, const std::string& prefix) {
     for (const std::string& key : config.keys)

@@ -7,6 +7,7 @@
 
 #include "core/arch.h"
 #include "core/error.h"
+#include "models/common/describe.h"
 #include "weight/config_object.h"
 #include "weight/hf_config.h"
 #include "weight/hf_quantization.h"

@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "inference/scheduler.h"
+#include "models/common/describe.h"
 #include "registry.h"
 #include "weight/gguf_model.h"
 #include "weight/gguf_source.h"

@@ -7,6 +7,7 @@
 
 #include "core/arch.h"
 #include "core/error.h"
+#include "models/common/describe.h"
 #include "weight/whisper_cpp_source.h"
 
 namespace akunu {

@@ -29,8 +29,6 @@ inline constexpr std::array kModel{
     same("embed_tokens", "token_embedding"),
     same("norm", "output_norm", kNorm),
     same("lm_head", "output"),
-    same("embedding_norm", "output_norm", kNorm),   // LFM2's
-    same("final_layernorm", "output_norm", kNorm),  // Falcon-H1's
 };
 
 inline constexpr std::array kProjections{
@@ -66,22 +64,7 @@ inline constexpr std::array kProjections{
     same("per_layer_projection", "per_layer.output"),
     same("laurel.linear_left", "branch.left"),
     same("laurel.linear_right", "branch.right"),
-    // StarCoder2's.
-    same("mlp.c_fc", "ffn.up"),
-    same("mlp.c_proj", "ffn.down"),
-    // LFM2's.
-    same("self_attn.out_proj", "attention.output"),
-    same("feed_forward.w1", "ffn.gate"),
-    same("feed_forward.w3", "ffn.up"),
-    same("feed_forward.w2", "ffn.down"),
-    // Falcon-H1's.
-    same("feed_forward.gate_proj", "ffn.gate"),
-    same("feed_forward.up_proj", "ffn.up"),
-    same("feed_forward.down_proj", "ffn.down"),
-    same("conv.in_proj", "convolution.in"),
-    kernel("conv.conv"),
-    same("conv.out_proj", "convolution.output"),
-    // Granite 4's scans.
+    // Scans of Granite 4 and Falcon-H1.
     same("mamba.in_proj", "scan.in"),
     numbers("mamba.conv1d", "scan.kernel"),
     same("mamba.dt", "scan.time"),
@@ -121,27 +104,6 @@ inline constexpr std::array kProjections{
     same("linear_attn.A_log", "delta.rate", Transform::minus_exp),
     same("linear_attn.norm", "delta.norm"),
     same("linear_attn.out_proj", "delta.output"),
-    // Kimi-Linear's; convolutions have another name in MLX.
-    same("self_attn.f_a_proj", "delta.a_low"),
-    same("self_attn.f_b_proj", "delta.a"),
-    same("self_attn.forget_gate.f_a_proj", "delta.a_low"),  // of adapters by transformers
-    same("self_attn.forget_gate.f_b_proj", "delta.a"),
-    same("self_attn.g_a_proj", "delta.gate_low"),
-    same("self_attn.g_b_proj", "delta.gate"),
-    same("self_attn.b_proj", "delta.b"),
-    numbers("self_attn.q_conv1d", "delta.kernel_q"),
-    numbers("self_attn.k_conv1d", "delta.kernel_k"),
-    numbers("self_attn.v_conv1d", "delta.kernel_v"),
-    numbers("self_attn.q_conv.conv", "delta.kernel_q"),
-    numbers("self_attn.k_conv.conv", "delta.kernel_k"),
-    numbers("self_attn.v_conv.conv", "delta.kernel_v"),
-    same("self_attn.dt", "delta.time"),
-    NameRule{.name = "self_attn.A_log",
-             .pieces = {{{"delta.rate"}}},
-             .transform = Transform::minus_exp,
-             .max_dims = 3,
-             .is_vector = true},
-    same("self_attn.o_norm", "delta.norm"),
 };
 
 // Experts. Those of directories that have a tensor for each were stacked before (hf_experts.h).
@@ -177,15 +139,8 @@ inline constexpr std::array kExperts{
     stack("block_sparse_moe.experts.w1", "ffn.experts.gate"),
     stack("block_sparse_moe.experts.w3", "ffn.experts.up"),
     stack("block_sparse_moe.experts.w2", "ffn.experts.down"),
-    // Kimi-Linear's; transformers writes a dense layer's so, too, MLX the bias beside the router.
-    same("block_sparse_moe.gate.e_score_correction", "ffn.router_choice"),
+    // Where MLX has the bias beside the router.
     same("mlp.e_score_correction", "ffn.router_choice"),
-    same("block_sparse_moe.shared_experts.gate_proj", "ffn.shared.gate"),
-    same("block_sparse_moe.shared_experts.up_proj", "ffn.shared.up"),
-    same("block_sparse_moe.shared_experts.down_proj", "ffn.shared.down"),
-    same("block_sparse_moe.gate_proj", "ffn.gate"),
-    same("block_sparse_moe.up_proj", "ffn.up"),
-    same("block_sparse_moe.down_proj", "ffn.down"),
     // Granite's.
     same("block_sparse_moe.router.layer", "ffn.router"),
     gate_up_stack("block_sparse_moe.input_linear"),
@@ -207,10 +162,6 @@ inline constexpr std::array kHeadNorms{
     // Hunyuan's.
     same("self_attn.query_layernorm", "attention.q_norm", kNorm),
     same("self_attn.key_layernorm", "attention.k_norm", kNorm),
-    // LFM2's.
-    same("self_attn.q_layernorm", "attention.q_norm", kNorm),
-    same("self_attn.k_layernorm", "attention.k_norm", kNorm),
-    same("operator_norm", "attention_norm", kNorm),
 };
 
 // Of a prediction head, whose tensors hf_source.cpp gives the number of a layer.
@@ -225,8 +176,6 @@ inline constexpr std::array kAhead{
 template <Transform kNorm>
 inline constexpr std::array kTwoNorms{
     same("post_attention_layernorm", "ffn_norm", kNorm),
-    same("ffn_norm", "ffn_norm", kNorm),          // LFM2's
-    same("pre_ff_layernorm", "ffn_norm", kNorm),  // Falcon-H1's
     // GLM-4's, behind both parts.
     same("post_self_attn_layernorm", "attention_post_norm", kNorm),
     same("post_mlp_layernorm", "ffn_post_norm", kNorm),

@@ -30,6 +30,10 @@ const ImageModel* find_image_model(std::string_view model_type) {
   return nullptr;
 }
 
+const HfNames& names_of(const Family& family) {
+  return family.directories.empty() ? hf::kUsualNames : *family.directories.front().names;
+}
+
 std::string known_architectures() {
   std::string names;
   for (const Family* family : families()) add(names, family->architecture);
