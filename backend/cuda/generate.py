@@ -3,8 +3,8 @@
     generate.py --compiler c++ --include DIR ... --depfile OUT.d IN.metal OUT.cu
 
 Kernels of GPUs are written once, in MSL (backend/metal/kernels); those that only NVIDIA's chips
-have (backend/cuda/kernels) are written in the same words. The reader is that of Metal's emulator.
-Here address spaces and attributes go, every function becomes a __device__ function, and function
+have (backend/cuda/kernels) are written in the same words. backend/gpu/msl_reader reads them. Here
+address spaces and attributes go, every function becomes a __device__ function, and function
 constants are what the launch says. The words themselves are in kernels/language.h.
 """
 
@@ -14,14 +14,19 @@ import argparse
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "metal" / "emulator"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gpu"))
 
-import generate as emulated  # noqa: E402
-import msl_source as msl  # noqa: E402
-import program as programs  # noqa: E402
-from msl_source import Declaration, SourceError, Token  # noqa: E402
-from program import HostFunction, Program  # noqa: E402
+from msl_reader import program as programs
+from msl_reader import source as msl
+from msl_reader.program import HostFunction, Program
+from msl_reader.source import Declaration, SourceError, Token
+from msl_reader.text import (
+    attribute_edits,
+    edited,
+    finish_depfile,
+    preprocess,
+    space_edits,
+)
 
 BUILT_INS = {
     "thread_position_in_grid": (
@@ -191,7 +196,7 @@ def translated(program: Program) -> str:
         if declaration.kind == "function" and replaced:
             edits.append((tokens[0].start, tokens[-1].end, REPLACED[replaced.pop()]))
             continue
-        hidden = emulated.attribute_edits(tokens)
+        hidden = attribute_edits(tokens)
         for token in device_functions(declaration):
             at = next((edit for edit in hidden if edit[0] == token.start), None)
             if at is None:
@@ -204,13 +209,13 @@ def translated(program: Program) -> str:
             edits.append((tokens[0].start, tokens[0].start, "__device__ "))
         edits += [
             edit
-            for edit in emulated.space_edits(declaration)
+            for edit in space_edits(declaration)
             if not any(start <= edit[0] < end for start, end, _ in hidden)
         ]
         if declaration.kind == "instantiation":
             edits = [edit for edit in edits if edit[0] < tokens[0].start]
             edits.append((tokens[0].start, tokens[-1].end, ""))
-    return emulated.edited(program.text, edits)
+    return edited(program.text, edits)
 
 
 def entry(
@@ -355,11 +360,9 @@ def main() -> int:
     parser.add_argument("output", type=Path)
     options = parser.parse_args()
     try:
-        text = emulated.preprocess(
-            options.source, options.compiler, options.include, options.depfile
-        )
+        text = preprocess(options.source, options.compiler, options.include, options.depfile)
         if options.depfile is not None:
-            emulated.finish_depfile(options.depfile, options.output)
+            finish_depfile(options.depfile, options.output)
         options.output.write_text(write_cuda(programs.read(text), options.source))
     except SourceError as problem:
         print(problem, file=sys.stderr)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import msl_source as msl
-from msl_source import Constant, Declaration, Instantiation, Kernel, Token, error
+from . import source as msl
+from .source import Constant, Declaration, Instantiation, Kernel, Token, error
 
 
 @dataclass(slots=True)
