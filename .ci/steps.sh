@@ -161,7 +161,7 @@ lint() {
   "$venv/bin/ruff" check .
   "$venv/bin/ruff" format --check .
   "$venv/bin/mypy"
-  git ls-files '*.cpp' '*.h' | xargs "$venv/bin/clang-format" --dry-run -Werror
+  git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' | xargs "$venv/bin/clang-format" --dry-run -Werror
   bash -n .ci/run .ci/steps.sh
   count lint
 }

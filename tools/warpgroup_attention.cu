@@ -1,4 +1,4 @@
-// Checks and times attention of prompts on warpgroups (backend/cuda/kernels/warpgroup_attention.h) by itself, on an
+// Checks and times attention of prompts on warpgroups (backend/cuda/kernels/warpgroup_attention.cuh) by itself, on an
 // sm_90a GPU:
 //   nvcc -std=c++17 -O3 -fmad=false -gencode arch=compute_90a,code=sm_90a -I src -I backend \
 //     tools/warpgroup_attention.cu -o warpgroup_attention
@@ -16,14 +16,10 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/kernels/language.h"
+#include "cuda/kernels/warpgroup_attention.cuh"
 #include "device_memory.h"
 
 namespace gpu {
-#include "cuda/kernels/warpgroup.h"
-#include "cuda/kernels/warpgroup_tile.h"
-// Behind what it uses.
-#include "cuda/kernels/warpgroup_attention.h"
 
 constexpr uint kPage = 256;
 

@@ -1,4 +1,4 @@
-// Checks and times the wgmma tiles of prompts (backend/cuda/kernels/warpgroup_tile.h) by themselves, on an sm_90a GPU:
+// Checks and times the wgmma tiles of prompts (backend/cuda/kernels/warpgroup_tile.cuh) by themselves, on an sm_90a GPU:
 //   nvcc -std=c++17 -O3 -fmad=false -gencode arch=compute_90a,code=sm_90a -I src -I backend \
 //     tools/warpgroups.cu -o warpgroups
 //   ./warpgroups floor   the inner loop without copies, also without dequantising or scales
@@ -14,14 +14,11 @@
 #include <type_traits>
 #include <vector>
 
-#include "cuda/kernels/language.h"
+#include "cuda/kernels/warpgroup_tile.cuh"
+#include "cuda/kernels/warpgroup_weights.cuh"
 #include "device_memory.h"
 
 namespace gpu {
-#include "cuda/kernels/warpgroup.h"
-#include "cuda/kernels/warpgroup_weights.h"
-// Behind what it uses.
-#include "cuda/kernels/warpgroup_tile.h"
 
 template <uint kParts>
 __global__ void __launch_bounds__(256) round_rows(const float* input, RoundedInput<kParts> to) {

@@ -18,7 +18,7 @@ using metal::Grid;
 using metal::Kernel;
 using metal::Scope;
 
-// kernels/multiply_tile.h: bytes of a tile's row of 32 numbers, parts of a number, columns; steps that shared
+// kernels/multiply_tile.cuh: bytes of a tile's row of 32 numbers, parts of a number, columns; steps that shared
 // memory holds of either operand.
 constexpr uint32_t kTileRowBytes = 64, kInputParts = 3, kTileColumns = 64;
 constexpr uint32_t kInputStages = 3, kWeightStages = 2;
@@ -38,16 +38,16 @@ metal::Grid gemm_grid(Format weight, uint32_t column_tiles, uint32_t n_rows) {
                             kWeightStages * (parts * kTileColumns * kTileRowBytes + scales)}};
 }
 
-// Experts of prompts have no tensor cores yet: multiply_tile.h takes rows that lie in order.
+// Experts of prompts have no tensor cores yet: multiply_tile.cuh takes rows that lie in order.
 constexpr metal::GemmTiles kTiles{.grid = gemm_grid, .of_experts = false};
 
-// kernels/split_input.h: bytes of a row's step of 32 numbers, its two sums among them.
+// kernels/split_input.cuh: bytes of a row's step of 32 numbers, its two sums among them.
 constexpr uint32_t kStep = 32, kSplitStepBytes = kInputParts * 64 + 2 * 4;
 constexpr uint32_t kSplitThreads = 256;
-// kernels/warpgroup_matmul.h: a rounded input after a split one begins at a multiple of so many bytes.
+// kernels/warpgroup_matmul.cuh: a rounded input after a split one begins at a multiple of so many bytes.
 constexpr uint64_t kWorkspaceAlignment = 256;
 
-// The kernel of a prompt's matmul that Metal has too, after a launch that splits its input (split_input.h); where prompts
+// The kernel of a prompt's matmul that Metal has too, after a launch that splits its input (split_input.cuh); where prompts
 // are on warpgroups, wgmma kernels for the shapes that have one.
 template <class Params>
 std::optional<Kernel> matmul_of_prompts(const KernelRequest& request, const std::string& split,
@@ -80,12 +80,12 @@ std::optional<Kernel> matmul_of_prompts(const KernelRequest& request, const std:
   return kernel;
 }
 
-// kernels/multiply_rows.h: a function constant, terms of a run at most, warps of a block, and as many warps of a
+// kernels/multiply_rows.cuh: a function constant, terms of a run at most, warps of a block, and as many warps of a
 // launch as keep a large GPU's multiprocessors busy.
 constexpr uint32_t kConstantWide = 6, kRunTerms = 14, kMostWarps = 8, kManyWarps = 2048;
 constexpr uint32_t kUnitsOfLanes = 32, kUnitWeights = 32, kMostWideInputs = 16384;
 
-// kernels/staged_matvec.h: formats that have such kernels (numbers lie so that neighbours load neighbours), threads of
+// kernels/staged_matvec.cuh: formats that have such kernels (numbers lie so that neighbours load neighbours), threads of
 // a block, blocks of which a large GPU runs all at the same time, and bytes of a unit of the staged input and of 32.
 constexpr Format kStagedFormats[] = {Format::q4_0, Format::q4_1, Format::q5_0, Format::q5_1,
                                      Format::q8_0, Format::q2_k, Format::q3_k, Format::q4_k,
@@ -127,7 +127,7 @@ bool stage(const KernelRequest& request, uint32_t units_of_lane, metal::Launch& 
   return true;
 }
 
-// kernels/staged_rows.h: weight rows and input rows of a warp, input rows and warps of a block; threads that stage.
+// kernels/staged_rows.cuh: weight rows and input rows of a warp, input rows and warps of a block; threads that stage.
 constexpr uint32_t kRowOutputs = 2, kRowsOfWarp = 4, kRowsOfBlock = 16, kWarpsOfRows = 4;
 constexpr uint32_t kStageThreads = 128;
 
@@ -243,7 +243,7 @@ std::optional<Kernel> matmul_of_rows(const KernelRequest& request, const KernelC
   return kernel;
 }
 
-// kernels/rows_attention.h: threads of a block, positions of a unit, splits, query heads that a block has room for, dimensions of a
+// kernels/rows_attention.cuh: threads of a block, positions of a unit, splits, query heads that a block has room for, dimensions of a
 // head that it is compiled for, halves between two rows, bytes of its state.
 constexpr uint32_t kThreads = 128, kUnit = 64, kSplits = 32, kFewHeads = 4, kManyHeads = 8;
 constexpr uint32_t kFewDims = 128, kMostDims = 256, kDimStep = 16;
@@ -294,7 +294,7 @@ std::optional<Kernel> attention_of_rows(const KernelRequest& request, const std:
   return kernel;
 }
 
-// kernels/attention_prompt.metal: rows and positions of a tile, by the dimensions that it has room for.
+// kernels/attention_prompt.cu: rows and positions of a tile, by the dimensions that it has room for.
 std::optional<Kernel> attention_of_prompts(const KernelRequest& request,
                                            const KernelChoice& choice) {
   const uint32_t head_dim = request.params.get<AttentionParams>().head_dim;
@@ -319,7 +319,7 @@ std::optional<Kernel> attention_of_prompts(const KernelRequest& request,
   return kernel;
 }
 
-// kernels/all_reduce.metal: a word of the exchange has two numbers.
+// kernels/all_reduce.cu: a word of the exchange has two numbers.
 std::optional<Kernel> sum_of_ranks(const KernelRequest& request) {
   if (request.params.get<AllReduceParams>().n % 2 != 0) return {};
   Kernel kernel{.operation = request.operation, .launches = {}, .workspace_bytes = {}};

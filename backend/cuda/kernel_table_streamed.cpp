@@ -20,13 +20,13 @@ using metal::Grid;
 using metal::Launch;
 using metal::Scope;
 
-// kernels/streamed_rows.h
+// kernels/streamed_rows.cuh
 constexpr uint32_t kStreamWarps = 8, kStreamThreads = 32 * kStreamWarps, kStreamTileRows = 16;
 constexpr uint32_t kStreamWindow = 256, kStreamUnit = 32;
 constexpr uint32_t kMostStages = 16, kStreamGroup = 16, kBytesBeforeInputs = 384;
 constexpr uint32_t kConstantPlan = 6;
 // A multiprocessor's memory is that of its largest block and 1 KiB more; of each block the system takes 1 KiB.
-// A kernel's constants take some too (generate.py).
+// A kernel's constants take some too (kernels/constants.cuh).
 constexpr uint32_t kSystemBytes = 1024, kConstantBytes = 32;
 // A stage is to have as many windows as possible: a short copy takes as long as one of a thousand bytes. As many stages are to
 // be on their way.
@@ -42,7 +42,7 @@ constexpr Format kStreamFormats[] = {Format::q4_0, Format::q4_1, Format::q5_0,
 // Input rows of a launch at most, in fours; 0: one row.
 constexpr uint32_t kQuads[] = {0, 1, 2, 4}, kMostQuads = 4;
 
-// kernels/streamed_tile.h: more rows than kMostQuads have go by tiles. Rows of a group in fours: of small tiles and of large ones.
+// kernels/streamed_tile.cuh: more rows than kMostQuads have go by tiles. Rows of a group in fours: of small tiles and of large ones.
 constexpr uint32_t kSmallTileQuads = 8, kLargeTileQuads = 16;
 constexpr uint32_t kCopyThreads = 128, kTileWarpRows = 16, kTileBlocks[] = {8, 4, 2, 1};
 constexpr uint32_t kTileSharedBytes = 231424, kTileBarrierBytes = 256, kTileAlignment = 1024;

@@ -1,4 +1,4 @@
-// Which matmuls of generated rows stream their weights (kernels/streamed_rows.h, kernels/streamed_tile.h).
+// Which matmuls of generated rows stream their weights (kernels/streamed_rows.cuh, kernels/streamed_tile.cuh).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct StreamLimits {
   uint32_t multiprocessors = 0;
 };
 
-// How a launch divides the shared memory of a block (StreamPlan of kernels/streamed_rows.h), and how many blocks share a
+// How a launch divides the shared memory of a block (StreamPlan of kernels/streamed_rows.cuh), and how many blocks share a
 // multiprocessor. n_stages 0: there is no room.
 struct StreamPlan {
   uint32_t n_stages = 0, chunk = 0, n_slots = 0, pass = 0;

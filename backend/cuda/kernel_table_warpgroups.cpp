@@ -18,7 +18,7 @@ using metal::Launch;
 using metal::round_up;
 using metal::Scope;
 
-// kernels/warpgroup_tile.h
+// kernels/warpgroup_tile.cuh
 constexpr uint32_t kWeightRows = 128, kPaddedRows = 128;
 constexpr uint32_t kSlab = 64, kWindow = 256, kSumsRowBytes = 32;
 constexpr uint32_t kTileThreads = 384, kRoundThreads = 256, kSharedBytes = 231424;
@@ -113,7 +113,7 @@ void add_launches(const Launch& launch, const TileKernel& function, uint32_t col
   }
 }
 
-// kernels/warpgroup_attention.h: query rows of a warpgroup, positions of a block of keys, threads of the four warps that
+// kernels/warpgroup_attention.cuh: query rows of a warpgroup, positions of a block of keys, threads of the four warps that
 // copy; bytes of shared memory for barriers, and for queries to begin at a multiple of 1,024.
 constexpr uint32_t kQueryRows = 64, kTilePositions = 128, kAllCopyThreads = 128;
 constexpr uint32_t kBytesBeforeQueries = 256 + 1024;

@@ -1,4 +1,4 @@
-// Which matmuls and which attention of prompts run on wgmma (kernels/warpgroup_tile.h, kernels/warpgroup_attention.h).
+// Which matmuls and which attention of prompts run on wgmma (kernels/warpgroup_tile.cuh, kernels/warpgroup_attention.cuh).
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What a launch tells its kernel: the same struct as in kernels/language.h.
+// What a launch tells its kernel: the same struct as in kernels/launch.cuh.
 #pragma once
 
 #include <array>

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kWeightsLabel = "weights (on the GPU)";
 constexpr std::string_view kHostWeightsLabel = "weights (in the host's memory, read by the GPU)";
-// Buffers are as long as whole pieces of so many bytes: kernels read pieces (load_words of kernels/language.h), and there
+// Buffers are as long as whole pieces of so many bytes: kernels read pieces (load_words of kernels/language.cuh), and there
 // is no buffer of no bytes.
 constexpr uint64_t kPieceBytes = 16;
 constexpr uint64_t kPassing = 8 << 20;        // bytes that pass at a time

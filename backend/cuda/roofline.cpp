@@ -1,4 +1,4 @@
-// Measures what the GPU can do at most, with the loops of kernels/roofline.metal: the shortest of several
+// Measures what the GPU can do at most, with the loops of kernels/roofline.cu: the shortest of several
 // runs, each long enough that its launch does not count.
 #include <algorithm>
 #include <cstring>
@@ -14,7 +14,7 @@
 namespace akunu::cuda {
 namespace {
 
-// kernels/roofline.metal
+// kernels/roofline.cu
 constexpr uint32_t kBlockThreads = 256, kBlocksPerMultiprocessor = 8;
 constexpr uint32_t kReadsTogether = 8, kOneRead = 16, kProducts = 8;
 constexpr double kFloatOperations = 2 * kProducts;                      // of a thread, once

@@ -7,7 +7,7 @@
 namespace akunu::cuda {
 namespace {
 
-// Chips on which a launch may begin before the one before it has ended: kernels/language.h.
+// Chips on which a launch may begin before the one before it has ended: kernels/language.cuh.
 constexpr uint32_t kEarlyLaunches = 90;
 
 // Shapes of steps that graphs are kept of. A graph of a large model is a few hundred kilobytes.

@@ -1,18 +1,12 @@
-// attend_row of backend/cuda/kernels/rows_attention.h on the CPU (streamed_words.h), as a function for test_rows_attention.py.
+// attend_row of backend/cuda/kernels/rows_attention.cuh on the CPU (streamed_words.h), as a function for test_rows_attention.py.
 #include <algorithm>
 #include <cstdio>
 #include <vector>
 
 #include "core/kernel_params.h"
-#include "streamed_words.h"
+#include "cuda/kernels/rows_attention.cuh"
 
 namespace gpu {
-
-inline float exp_of(float x) { return std::exp(x); }
-inline float tanh_of(float x) { return std::tanh(x); }
-
-#include "cuda/kernels/rows_attention.h"
-
 namespace {
 
 struct Problem {
@@ -29,7 +23,7 @@ struct Problem {
   uint32_t first_row, n_rows;
 };
 
-// As of kernels/attention_rows.metal.
+// As of kernels/attention_rows.cu.
 struct CachedUnits {
   const Problem& problem;
   uint sequence, kv_head;

@@ -1,18 +1,12 @@
-// stream_tiles of backend/cuda/kernels/streamed_rows.h on the CPU (streamed_words.h), as a function for
+// stream_tiles of backend/cuda/kernels/streamed_rows.cuh on the CPU (streamed_words.h), as a function for
 // test_streamed_rows.py.
 #include <cstdio>
 #include <type_traits>
 
-#include "streamed_words.h"
+#include "cuda/kernels/streamed_rows.cuh"
+#include "cuda/kernels/streamed_tile.cuh"
 
 namespace gpu {
-#include "cuda/kernels/streamed_weights.h"
-// After what it uses.
-#include "cuda/kernels/rounded_rows.h"
-// After what it uses.
-#include "cuda/kernels/streamed_rows.h"
-#include "cuda/kernels/streamed_tile.h"
-
 namespace {
 
 struct Problem {

@@ -1,4 +1,4 @@
-// Emulates on the CPU what streamed_rows.h, streamed_tile.h and rows_attention.h use in addition to warpgroup_words.h: products of F16
+// Emulates on the CPU what streamed_rows.cuh, streamed_tile.cuh and rows_attention.cuh use in addition to warpgroup_words.h: products of F16
 // numbers, with the fragments of mma.m16n8k16 and ldmatrix (PTX ISA, 9.7.14).
 #pragma once
 

@@ -1,4 +1,4 @@
-"""attention of rows that generate (cuda/kernels/rows_attention.h), emulated on the CPU.
+"""attention of rows that generate (cuda/kernels/rows_attention.cuh), emulated on the CPU.
 
 `streamed_words.h` and `warpgroup_words.h` are the emulation, and say what it shows. With a GPU,
 test_attention.py and test_rope_attention.py run the kernels themselves.
@@ -46,7 +46,8 @@ def library(tmp_path_factory) -> ctypes.CDLL:
     subprocess.run(
         [
             compiler, "-std=c++20", "-O2", "-shared", "-fPIC", "-Wno-unknown-pragmas",
-            "-ffp-contract=off", f"-I{ROOT / 'backend'}", f"-I{ROOT / 'src'}", f"-I{HERE}",
+            "-ffp-contract=off", f"-I{HERE / 'emulated_cuda'}", f"-I{ROOT / 'backend'}",
+            f"-I{ROOT / 'src'}", f"-I{HERE}",
             str(HERE / "rows_attention_driver.cpp"),
             str(ROOT / "backend" / "metal" / "emulator" / "fibers.cpp"), "-o", str(built),
         ],

@@ -1,4 +1,4 @@
-"""Matmuls of 1 to 16 rows by streamed weights (cuda/kernels/streamed_rows.h), emulated on the CPU.
+"""Matmuls of 1 to 16 rows by streamed weights (kernels/streamed_rows.cuh), emulated on the CPU.
 
 `streamed_words.h` and `warpgroup_words.h` are the emulation, and say what it shows. With a GPU,
 test_matmul.py and its neighbours run the kernels themselves.
@@ -38,7 +38,7 @@ class Plan:
     n_parts: int = 1
 
     def bytes(self, format_name: str, quads: int, k: int) -> int:
-        """Shared memory, as streamed_rows.h lays it out."""
+        """Shared memory, as streamed_rows.cuh lays it out."""
         rows = 4 * quads or 1
         inputs = (self.window * 256 or k) // 32 * 72 * rows
         slack = 0 if WINDOW_BYTES[format_name] % 16 == 0 else 14
@@ -73,7 +73,8 @@ def library(tmp_path_factory) -> ctypes.CDLL:
     subprocess.run(
         [
             compiler, "-std=c++20", "-O2", "-shared", "-fPIC", "-Wno-unknown-pragmas",
-            "-ffp-contract=off", f"-I{BACKEND}", f"-I{HERE}", str(HERE / "streamed_driver.cpp"),
+            "-ffp-contract=off", f"-I{HERE / 'emulated_cuda'}", f"-I{BACKEND}",
+            f"-I{HERE}", str(HERE / "streamed_driver.cpp"),
             str(BACKEND / "metal" / "emulator" / "fibers.cpp"), "-o", str(built),
         ],
         check=True,

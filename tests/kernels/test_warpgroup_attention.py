@@ -1,4 +1,4 @@
-"""attention of prompts on warpgroups (cuda/kernels/warpgroup_attention.h), emulated on the CPU.
+"""attention of prompts on warpgroups (cuda/kernels/warpgroup_attention.cuh), emulated on the CPU.
 
 `warpgroup_words.h` is the emulation, and says what it shows. With a GPU, test_attention.py runs the
 kernel itself on a GPU that has these instructions.
@@ -45,7 +45,8 @@ def library(tmp_path_factory) -> ctypes.CDLL:
     subprocess.run(
         [
             compiler, "-std=c++20", "-O2", "-shared", "-fPIC", "-Wno-unknown-pragmas",
-            f"-I{ROOT / 'backend'}", f"-I{ROOT / 'src'}", f"-I{HERE}",
+            f"-I{HERE / 'emulated_cuda'}", f"-I{ROOT / 'backend'}", f"-I{ROOT / 'src'}",
+            f"-I{HERE}",
             str(HERE / "warpgroup_attention_driver.cpp"),
             str(ROOT / "backend" / "metal" / "emulator" / "fibers.cpp"), "-o", str(built),
         ],

@@ -1,4 +1,4 @@
-"""The matmul of prompts on warpgroups (backend/cuda/kernels/warpgroup_tile.h), emulated on the CPU.
+"""The matmul of prompts on warpgroups (cuda/kernels/warpgroup_tile.cuh), emulated on the CPU.
 
 `warpgroup_words.h` is the emulation, and says what it shows. With a GPU, test_matmul.py runs the
 kernels themselves on a GPU that has these instructions.
@@ -51,7 +51,8 @@ def library(tmp_path_factory) -> ctypes.CDLL:
     subprocess.run(
         [
             compiler, "-std=c++20", "-O2", "-shared", "-fPIC", "-Wno-unknown-pragmas",
-            f"-I{BACKEND}", f"-I{HERE}", str(HERE / "warpgroup_driver.cpp"),
+            f"-I{HERE / 'emulated_cuda'}", f"-I{BACKEND}", f"-I{HERE}",
+            str(HERE / "warpgroup_driver.cpp"),
             str(BACKEND / "metal" / "emulator" / "fibers.cpp"), "-o", str(built),
         ],
         check=True,

@@ -1,16 +1,12 @@
-// attend_prompt_tile of backend/cuda/kernels/warpgroup_attention.h on the CPU (warpgroup_words.h), as a function for
+// attend_prompt_tile of backend/cuda/kernels/warpgroup_attention.cuh on the CPU (warpgroup_words.h), as a function for
 // test_warpgroup_attention.py.
 #include <algorithm>
 #include <cstdio>
 
 #include "core/kernel_params.h"
-#include "warpgroup_words.h"
+#include "cuda/kernels/warpgroup_attention.cuh"
 
 namespace gpu {
-#include "cuda/kernels/warpgroup_tile.h"
-// Behind what it uses.
-#include "cuda/kernels/warpgroup_attention.h"
-
 namespace {
 
 struct Problem {
@@ -25,7 +21,7 @@ struct Problem {
   const akunu::Span* spans;
 };
 
-// As of kernels/warpgroup_attention.metal.
+// As of kernels/warpgroup_attention.cu.
 struct CachedPositions {
   const Problem& problem;
   const akunu::Row* rows;

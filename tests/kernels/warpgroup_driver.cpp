@@ -1,14 +1,11 @@
-// multiply_prompt_tile of backend/cuda/kernels/warpgroup_tile.h on the CPU (warpgroup_words.h), as
+// multiply_prompt_tile of backend/cuda/kernels/warpgroup_tile.cuh on the CPU (warpgroup_words.h), as
 // a function for test_warpgroup_tile.py.
 #include <cstdio>
 
-#include "warpgroup_words.h"
+#include "cuda/kernels/warpgroup_tile.cuh"
+#include "cuda/kernels/warpgroup_weights.cuh"
 
 namespace gpu {
-#include "cuda/kernels/warpgroup_weights.h"
-// Behind what it uses.
-#include "cuda/kernels/warpgroup_tile.h"
-
 namespace {
 
 struct Problem {

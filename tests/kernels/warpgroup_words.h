@@ -1,5 +1,5 @@
-// Emulates on the CPU the functions of backend/cuda/kernels/warpgroup.h and language.h that warpgroup_tile.h and
-// warpgroup_attention.h use, for a block as emulated_block.h has it. Written from the PTX ISA (9.7.14 and 9.7.15 of version 8.x:
+// Emulates on the CPU the functions of backend/cuda/kernels/warpgroup.cuh and language.cuh that warpgroup_tile.cuh and
+// warpgroup_attention.cuh use, for a block as emulated_block.h has it. Written from the PTX ISA (9.7.14 and 9.7.15 of version 8.x:
 // mbarrier, cp.async.bulk, wgmma with its register fragments, matrix descriptors and swizzles), not from the kernels.
 //
 // What it does not show: the order between proxies, except that there is a fence between them; speed; how tensor cores round (here
@@ -10,7 +10,7 @@
 
 namespace gpu {
 
-// --- language.h ----------------------------------------------------------------------------------------
+// --- language.cuh ----------------------------------------------------------------------------------------
 
 #define AKUNU_DEVICE inline
 
@@ -122,7 +122,7 @@ inline void meet_block() {
 }
 inline void threadgroup_barrier(mem_flags) { meet_block(); }
 
-// --- warpgroup.h ---------------------------------------------------------------------------------------
+// --- warpgroup.cuh ---------------------------------------------------------------------------------------
 
 inline float value_of_half(uint bits) {
   const uint sign = bits >> 15 & 1, exponent = bits >> 10 & 31, mantissa = bits & 1023;

@@ -17,11 +17,14 @@ import sys
 from pathlib import Path
 
 import generate
-import msl_source as msl
-import program as programs
-from msl_source import Declaration, SourceError, Token
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "gpu"))
+
+from msl_reader import program as programs  # noqa: E402
+from msl_reader import source as msl  # noqa: E402
+from msl_reader.source import Declaration, SourceError, Token  # noqa: E402
+from msl_reader.text import attribute_edits, edited, preprocess  # noqa: E402
 
 FORBIDDEN_WORDS = {
     "double": "MSL has no double",
@@ -169,7 +172,7 @@ def with_address_spaces(program: programs.Program) -> str:
             text = f"extern AKUNU_CONSTANT_SPACE const {constant.type_text} {constant.name};"
             edits.append((tokens[0].start, tokens[-1].end, text))
             continue
-        attributes = generate.attribute_edits(tokens)
+        attributes = attribute_edits(tokens)
         edits += attributes
         for index, token in enumerate(tokens):
             if any(start <= token.start < end for start, end, _ in attributes):
@@ -177,7 +180,7 @@ def with_address_spaces(program: programs.Program) -> str:
             replacement = _word_for_clang(tokens, index)
             if replacement is not None:
                 edits.append((token.start, token.end, replacement))
-    return generate.edited(program.text, edits)
+    return edited(program.text, edits)
 
 
 def _word_for_clang(tokens: list[Token], index: int) -> str | None:
@@ -241,7 +244,7 @@ def clang_errors(program: programs.Program, clang: str) -> list[str]:
 def check(source: Path, clang: str, includes: list[str]) -> list[str]:
     """Every error of one file."""
     try:
-        text = generate.preprocess(source, clang, includes, None)
+        text = preprocess(source, clang, includes, None)
         program = programs.read(text)
         generate.translated(program)
     except SourceError as problem:

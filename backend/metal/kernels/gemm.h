@@ -15,10 +15,9 @@
 
 #include <metal_simdgroup_matrix>
 
+#include "metal/kernels/gemm_tile.h"
 #include "metal/kernels/matmul.h"
 
-constant constexpr uint kTile = 64;       // columns, and rows of a whole tile
-constant constexpr uint kStep = 32;       // of k
 constant constexpr uint kStride = 36;     // floats between rows of a tile
 constant constexpr uint kOutStride = 64;  // of the results' tile, which takes the same memory
 

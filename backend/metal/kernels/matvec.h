@@ -19,23 +19,7 @@
 
 #include "metal/kernels/functions.h"
 #include "metal/kernels/matmul.h"
-
-// A name of its own, so that an array of them can lie in another address space.
-using Input = device const float*;
-
-// The numbers of an input row that meet a run of weights.
-template <class F>
-inline void load_run(Input row, uint unit, uint run, uint k, thread float4 (&x)[4]) {
-  if (F::is_whole(unit, run, k)) {
-#pragma unroll
-    for (uint piece = 0; piece < 4; ++piece)
-      x[piece] = *reinterpret_cast<device const float4*>(row + F::position(unit, run, piece));
-  } else {
-#pragma unroll
-    for (uint piece = 0; piece < 4; ++piece)
-      x[piece] = load_four(row, F::position(unit, run, piece), k, k % 4 == 0);
-  }
-}
+#include "metal/kernels/matvec_input.h"
 
 // Sums over k of kOutputs weight rows times kRows input rows, in every lane. `norm` is null without
 // one; then `squares` stay 0.
@@ -106,11 +90,6 @@ inline void multiply(thread typename F::Row (&weights)[kOutputs], thread Input (
     for (uint m = 0; m < kRows; ++m) squares[m] = simd_sum(squares[m]);
   }
 }
-
-// What a SIMD-group works on: `rows` rows from `row` on, and a block of outputs.
-struct Share {
-  uint row, n_rows, block;
-};
 
 // kRows = 1: the grid is (blocks / n_simdgroups, rows). kRows = 4: (.., rows / 16), and the
 // SIMD-groups of a threadgroup are quads of rows, then blocks; `quads` follows the rows of the
