@@ -46,6 +46,7 @@ constexpr std::array kGemma3ImagesModel{
     same("multi_modal_projector.mm_input_projection", "encoder.projection"),
 };
 constexpr std::array kSiglipLayer{
+    same("self_attn.out_proj", "attention.output"),
     same("layer_norm1", "attention_norm"),
     same("layer_norm2", "ffn_norm"),
     same("mlp.fc1", "ffn.up"),
