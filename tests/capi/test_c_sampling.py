@@ -42,8 +42,8 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
             {"frequency_penalty": 2.0, "presence_penalty": 1.0, "penalty_window": 9},
             {"dry_multiplier": 3.0, "temperature": 1.4},
             {
-                **{"dry_multiplier": 3.0, "dry_base": 3.0, "dry_allowed_length": 1},
-                **{"dry_penalty_last_n": 9, "temperature": 0.3},
+                **{"dry_multiplier": 9.0, "dry_base": 3.0, "dry_allowed_length": 1},
+                **{"dry_penalty_last_n": 16, "temperature": 1.2},  # changes the text at every level
             },
             {"min_tokens": 30},
         )
