@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "models/common/name_rules.h"
 
 namespace akunu {
 namespace {
