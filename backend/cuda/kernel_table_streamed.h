@@ -1,4 +1,5 @@
-// Which matmuls of generated rows stream their weights (kernels/streamed_rows.cuh, kernels/streamed_tile.cuh).
+// Chooses the matmuls of generated tokens that stream their weights through shared memory
+// (kernels/streamed_rows.cuh, kernels/streamed_tile.cuh).
 #pragma once
 
 #include <cstdint>

@@ -71,7 +71,7 @@ REPLACED = {
     "load_words": Replacement(),
     "multiply_matrices": Replacement(),
     "multiply": Replacement("cuda/kernels/multiply_rows.cuh"),
-    # The input is in the command's workspace, in parts (kernels/split_input.cuh).
+    # Its input is in the workspace (slot 24): another launch has split it (split_input.cuh).
     "multiply_tile": Replacement(
         "cuda/kernels/multiply_tile.cuh", "AKUNU_TILE_LAUNCH_BOUNDS", {0: 24}
     ),

@@ -20,23 +20,19 @@ ArchDescriptor describe(const ModelConfig& config) {
 namespace {
 
 // Of directories.
-constexpr auto kModel =
-    joined(hf::kModel<Transform::none>, std::array{same("final_layernorm", "output_norm")});
+constexpr std::array kOwnModel{same("final_layernorm", "output_norm")};
 constexpr std::array kOwnLayer{
     same("pre_ff_layernorm", "ffn_norm"),
     same("feed_forward.gate_proj", "ffn.gate"),
     same("feed_forward.up_proj", "ffn.up"),
     same("feed_forward.down_proj", "ffn.down"),
 };
-constexpr auto kLayer = joined(hf::kLayer<Transform::none>, kOwnLayer);
-constexpr NameRules kRules{"layers.", kModel, kLayer, hf::kLeftOut};
-constexpr HfNames kNames{.rules = &kRules};
 
 constexpr std::string_view kMixerWords[]{"hybrid"};
 constexpr std::string_view kOwnKeys[]{"embedding_multiplier"};
 constexpr std::array kDirectories{
     HfModel{.model_type = "falcon_h1",
-            .names = &kNames,
+            .names = &hf::UsualAnd<kOwnModel, kOwnLayer>::kNames,
             .n_heads = 32,
             .n_kv_heads = 8,
             .vocab_size = 128000,

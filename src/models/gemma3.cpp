@@ -21,7 +21,7 @@ ArchDescriptor describe(const ModelConfig& config) {
   }
   if (!config.images) return arch;
   arch.images = image_encoder(*config.images);
-  // A row sees all of its image, and no layer's window may end within.
+  // Tokens of an image attend to the whole image, so a sliding window must not be shorter than an image.
   const uint32_t n_tokens = arch.images->n_tokens();
   for (const LayerDescriptor& layer : arch.layers)
     if (layer.window != 0 && layer.window < n_tokens)
@@ -33,7 +33,8 @@ ArchDescriptor describe(const ModelConfig& config) {
 
 namespace {
 
-// Those of what reads Gemma 3's images, as name_of_image_tensor has them; a layer's beside a decoder's.
+// Tensors of the image encoder and its projector, by the names that name_of_image_tensor returns. The rules for the
+// encoder's layers stand next to those for the decoder's layers.
 constexpr std::array kGemma3ImagesModel{
     NameRule{"vision_tower.embeddings.patch_embedding",
              {{{"encoder.patch_embedding"}}},

@@ -48,14 +48,11 @@ constexpr std::array kOwnLayer{
     same("block_sparse_moe.up_proj", "ffn.up"),
     same("block_sparse_moe.down_proj", "ffn.down"),
 };
-constexpr auto kLayer = joined(hf::kLayer<Transform::none>, kOwnLayer);
-constexpr NameRules kRules{"layers.", hf::kModel<Transform::none>, kLayer, hf::kLeftOut};
-constexpr HfNames kNames{.rules = &kRules};
 
 constexpr std::string_view kMixerWords[]{"linear_attention"};
 constexpr std::array kDirectories{
     HfModel{.model_type = "kimi_linear",
-            .names = &kNames,
+            .names = &hf::UsualAnd<hf::kNoNames, kOwnLayer>::kNames,
             .n_heads = 32,
             .vocab_size = 163840,
             .context_length = 1048576,

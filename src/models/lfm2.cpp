@@ -15,8 +15,7 @@ ArchDescriptor describe(const ModelConfig& config) {
 namespace {
 
 // Of directories.
-constexpr auto kModel =
-    joined(hf::kModel<Transform::none>, std::array{same("embedding_norm", "output_norm")});
+constexpr std::array kOwnModel{same("embedding_norm", "output_norm")};
 constexpr std::array kOwnLayer{
     same("operator_norm", "attention_norm"),
     same("self_attn.q_layernorm", "attention.q_norm"),
@@ -30,14 +29,11 @@ constexpr std::array kOwnLayer{
     same("feed_forward.w3", "ffn.up"),
     same("feed_forward.w2", "ffn.down"),
 };
-constexpr auto kLayer = joined(hf::kLayer<Transform::none>, kOwnLayer);
-constexpr NameRules kRules{"layers.", kModel, kLayer, hf::kLeftOut};
-constexpr HfNames kNames{.rules = &kRules};
 
 constexpr std::string_view kMixerWords[]{"conv"};
 constexpr std::array kDirectories{
     HfModel{.model_type = "lfm2",
-            .names = &kNames,
+            .names = &hf::UsualAnd<kOwnModel, kOwnLayer>::kNames,
             .n_heads = 32,
             .n_kv_heads = 8,
             .vocab_size = 65536,

@@ -21,12 +21,9 @@ constexpr std::array kOwnLayer{
     same("mlp.c_fc", "ffn.up"),
     same("mlp.c_proj", "ffn.down"),
 };
-constexpr auto kLayer = joined(hf::kLayer<Transform::none>, kOwnLayer);
-constexpr NameRules kRules{"layers.", hf::kModel<Transform::none>, kLayer, hf::kLeftOut};
-constexpr HfNames kNames{.rules = &kRules};
 
 constexpr std::array kDirectories{HfModel{.model_type = "starcoder2",
-                                          .names = &kNames,
+                                          .names = &hf::UsualAnd<hf::kNoNames, kOwnLayer>::kNames,
                                           .windows = HfWindows{},
                                           .norm_epsilon = 1e-5f,
                                           .epsilon_key = "norm_epsilon",

@@ -222,18 +222,18 @@ class NativeSource {
       result["yarn"] = yarn;
     }
     result["norm_epsilon"] = config.norm_epsilon;
-    const FamilyTraits& family = find_family(config.architecture)->traits;
-    result["is_encoder"] = family.encoder;
-    result["has_soft_caps"] = family.soft_caps;
-    result["has_layer_norm"] = family.layer_norm;
-    result["has_layer_shapes"] = family.layer_shapes;
+    const Family& family = *find_family(config.architecture);
+    result["is_encoder"] = family.traits.encoder;
+    result["has_soft_caps"] = family.traits.soft_caps;
+    result["has_layer_norm"] = family.traits.layer_norm;
+    result["has_layer_shapes"] = family.traits.layer_shapes;
     result["n_shared_kv_layers"] = config.n_shared_kv_layers;
     result["per_layer_dim"] = config.per_layer_dim;
     result["n_streams"] = config.n_streams;
     result["active_stream"] = config.active_stream;
     result["scales_streams"] = config.scales_streams;
-    result["may_not_rotate"] = family.may_not_rotate;
-    result["tiles_values"] = family.tiles_values;
+    result["may_not_rotate"] = family.traits.may_not_rotate;
+    result["tiles_values"] = family.traits.tiles_values;
     const ArchDescriptor described = describe(config), unsaid = usual(config);
     ModelConfig rotating = config;
     for (LayerConfig& layer : rotating.layers) layer.rotates.reset();
@@ -256,7 +256,7 @@ class NativeSource {
     result["embedding_scale"] = config.embedding_scale;
     result["residual_scale"] = config.residual_scale;
     result["logit_scale"] = config.logit_scale;
-    result["written"] = written(find_family(config.architecture)->written);
+    result["written"] = written(family.written);
     result["described"] = numbers_of(described);
     result["usual"] = numbers_of(unsaid);
     return result;

@@ -9,7 +9,7 @@
 
 namespace akunu {
 
-// Each throws as read_hf_config does. `model_type`: "bert", "roberta", ...
+// Each reads a config.json whose model_type ("bert", "roberta", ...) is `model_type`, and throws what read_hf_config throws.
 HfConfig read_hf_bert(ConfigObject& config, uint32_t n_layers, std::string_view model_type);
 HfConfig read_hf_nomic_bert(ConfigObject& config, uint32_t n_layers, std::string_view model_type);
 HfConfig read_hf_modern_bert(ConfigObject& config, uint32_t n_layers, std::string_view model_type);

@@ -32,7 +32,7 @@ _OF_IMAGES: Final = "encoder."
 _CONVOLUTION: Final = re.compile(r"enc\.conv[12]\.weight$")
 _TAPS: Final = 3
 _NUMBERS: Final = re.compile(r"streams\.(router|predict|correct)\.weight$")
-"""Matrices of a few rows, which the engine takes as vectors."""
+"""Small matrices that the engine reads as one vector."""
 _STREAMS: Final = {"altup_proj": "streams.in", "altup_unembd_proj": "streams.out"}
 _PER_LAYER: Final = "per_layer_embedding.weight"
 _ORDER: Final = ("enc.conv", "enc.position_embd", "enc.blk.", "enc.", "", "blk.", "output")

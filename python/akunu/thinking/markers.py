@@ -57,7 +57,7 @@ def _family_of(signs: tuple[str, ...], **marks: Any) -> ThinkingFamily:
 
 _THINK: Final = ThinkingMarkers("<think>", "</think>")
 
-# Of models that the engine does not compute, or that are no family of it.
+# Marks of models that have no file in src/models.
 _OTHERS: Final = (
     # Solar Open
     ThinkingFamily(
@@ -109,7 +109,7 @@ _OTHERS: Final = (
     ThinkingFamily(("<thought>",), ThinkingMarkers("<thought>", "</thought>")),
 )
 
-# The more particular first: of two that a template may have, that with more signs.
+# Families with more signs come first: of two whose signs a template has, the more specific one.
 FAMILIES: Final = tuple(
     sorted(
         (

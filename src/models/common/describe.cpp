@@ -1,6 +1,7 @@
-// `describe` finds the family by the name that the file gives, checks the file's numbers, calls the family's function, and
-// applies what holds for all families: rotation styles, encoders, factors on rotated numbers. It does not guess: a number
-// that is missing or impossible is a ModelFormatError, what akunu does not compute an UnsupportedModelError.
+// `describe` looks up the family by the architecture's name, checks the numbers of the file, calls the family's own
+// `describe`, and then does what is the same for all families: rotation styles, encoders, scaled rotary positions. It
+// never guesses. A number that is missing or impossible is a ModelFormatError; a computation that akunu lacks is an
+// UnsupportedModelError.
 #include "models/common/describe.h"
 
 #include <algorithm>

@@ -12,11 +12,11 @@ namespace akunu {
 // The names of a family's directories.
 struct HfNames {
   const NameRules* rules = nullptr;
-  // The tensor that every model of it has, and before whose name others' prefix stands.
+  // A tensor that every model of the family has. What stands before its name is the prefix of all names.
   std::string_view embedding = "embed_tokens.weight";
-  const NameRules* of_classifier = nullptr;  // where tensors behind the pool are taken, too
-  const HfNames* with_images = nullptr;      // where what reads images is there, too
-  // Where MLX's converter has turned the convolutions, and with them changed norms.
+  const NameRules* of_classifier = nullptr;  // with the classifier's tensors behind the pool
+  const HfNames* with_images = nullptr;      // with the image encoder's tensors
+  // For files of MLX's converter, which transposes convolutions and changes norms.
   const HfNames* of_mlx = nullptr;
 };
 
@@ -288,6 +288,16 @@ inline constexpr std::array kOtherPartsLeftOut{
     LeftOut{"model.image_newline", kImages},
 };
 inline constexpr auto kLeftOut = joined(kAlwaysLeftOut, kOtherPartsLeftOut);
+
+// The usual names, and those of one family behind them.
+inline constexpr std::array<NameRule, 0> kNoNames{};
+template <const auto& kOwnModel, const auto& kOwnLayer>
+struct UsualAnd {
+  static constexpr auto kModelNames = joined(kModel<Transform::none>, kOwnModel);
+  static constexpr auto kLayerNames = joined(kLayer<Transform::none>, kOwnLayer);
+  static constexpr NameRules kRules{"layers.", kModelNames, kLayerNames, kLeftOut};
+  static constexpr HfNames kNames{.rules = &kRules};
+};
 
 // Llama's; Qwen's and Mistral's are the same.
 extern const HfNames kUsualNames;

@@ -1,5 +1,5 @@
-// What families are written with: the frame that they begin with, and what is done to its layers. Each throws
-// ModelFormatError for a number that is missing or makes no sense, UnsupportedModelError for what akunu has not.
+// The parts of which a family's `describe` is made: a decoder to begin with, and changes to its layers. Each throws
+// ModelFormatError for a number that is missing or makes no sense, UnsupportedModelError for what akunu cannot compute.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ void require(uint32_t value, std::string_view what, const ModelConfig& config);
 void require_positive(float value, std::string_view what);
 
 // layers.cpp
-// Pre-norm layers with grouped-query attention and a gated feed-forward network, as llama has them. Of a head neighbours
-// rotate together, or dimension i with i + half.
+// Llama's pre-norm layers, with grouped-query attention and a gated feed-forward network. Rotary positions rotate pairs of
+// dimensions of a head: (2i, 2i + 1) in `decoder`, (i, i + head_dim / 2) in `decoder_of_halves`.
 ArchDescriptor decoder(const ModelConfig& config);
 ArchDescriptor decoder_of_halves(const ModelConfig& config);
 // Every `period`th layer has full attention, the others a sliding window, unless the file says which.
@@ -30,11 +30,12 @@ void give_attention_scale(ArchDescriptor& arch, const ModelConfig& config, size_
 // Where the file has none, these; 0: none.
 void give_soft_caps(ArchDescriptor& arch, const ModelConfig& config, float of_attention,
                     float of_logits);
-// Norms behind attention and feed-forward only, what they read being the residual as it is.
+// Norms only after attention and feed-forward, none before: these read the residual as it is.
 void norm_behind_only(ArchDescriptor& arch);
-// The last `n` layers read the keys and values of the last layer before them all that sees as much.
+// The last `n` layers have no keys and values of their own. Each reads those of the last layer in front of them that has
+// the same window.
 void share_keys(ArchDescriptor& arch, uint32_t n);
-// What makes an encoder of a decoder: rows see those behind them, too.
+// Makes an encoder of a decoder: attention is not causal.
 void make_encoder(ArchDescriptor& arch, Pooling usual, const ModelConfig& config);
 // SigLIP (Zhai et al., 2023): learned positions, norms with bias, GELU.
 ImageEncoder image_encoder(const ImageConfig& config);

@@ -1,5 +1,5 @@
-// What tables of names are made of: how the name of a tensor in a kind of file becomes the engine's own
-// (weight/names.h lists those). A rule may also cut a tensor by its rows into several.
+// Rules for names of tensors: each maps a name in a kind of file to the engine's name (weight/names.h lists these). A
+// rule may also split a tensor by its rows into several.
 #pragma once
 
 #include <array>
@@ -67,25 +67,26 @@ struct NameRules {
   std::string_view bare = {};
 };
 
-// Of experts: one matrix for each.
+// A tensor that holds one matrix for each expert.
 constexpr NameRule stack(std::string_view name, std::string_view canonical) {
   return {.name = name, .pieces = {{{canonical}}}, .max_dims = 3};
 }
-// Gate and up of each expert, one above the other.
+// A tensor that holds, for each expert, the gate matrix above the up matrix.
 constexpr NameRule gate_up_stack(std::string_view name) {
   return {.name = name,
           .pieces = {{{"ffn.experts.gate", PieceRows::half}, {"ffn.experts.up", PieceRows::half}}},
           .max_dims = 3};
 }
 
-// Matrices of a few rows or columns, which kernels take as vectors.
+// A small matrix, such as the weights of a convolution or a number for each head, which kernels read as one vector.
 constexpr NameRule numbers(std::string_view name, std::string_view canonical) {
   return {.name = name, .pieces = {{{canonical}}}, .max_dims = 3, .is_vector = true};
 }
-// The weights of a convolution of each number alone.
+// The weights of a depthwise convolution.
 constexpr NameRule kernel(std::string_view name) { return numbers(name, "convolution.kernel"); }
 
-// A matrix for each stream of the residual but the first.
+// Gemma 3n (AltUp) has four residual streams. Such a tensor holds one matrix for each stream after the first, one above
+// the other.
 constexpr NameRule of_streams(std::string_view name, std::string_view first,
                               std::string_view second, std::string_view third) {
   return {.name = name,
@@ -95,11 +96,12 @@ constexpr NameRule of_streams(std::string_view name, std::string_view first,
           .max_dims = 3};
 }
 
-// Qwen3-Next's projections that weight/delta_projections.h cuts, until they are cut.
+// Projections of the delta rule that Qwen3-Next stores in one tensor: Q, K, V and z, and b and a. They have these names
+// until weight/delta_projections.h splits them.
 inline constexpr std::string_view kDeltaQkvz = "delta.qkvz";
 inline constexpr std::string_view kDeltaBa = "delta.ba";
 
-// Tables one behind another: the first rule of a name holds.
+// Concatenates tables. Of several rules for one name, the first one applies.
 template <class Rule, size_t... kSizes>
 constexpr auto joined(const std::array<Rule, kSizes>&... tables) {
   std::array<Rule, (kSizes + ...)> result{};

@@ -52,8 +52,8 @@ constinit const PreTokenizer kStarcoder{.splits = kStarcoderCuts};
 
 namespace {
 
-// Whose first name stands here, or that are of no family here. The first is also what a byte-level vocabulary without
-// `tokenizer.ggml.pre` gets, as in llama.cpp.
+// Names that no family's file has. A byte-level vocabulary without the key `tokenizer.ggml.pre` gets the first one, as in
+// llama.cpp. For each of `cuts`, the name that akunu writes into files comes first.
 constexpr PreTokenizerName kNames[]{
     {"default", &cuts::kDefault},
     {"llama-bpe", &cuts::kLlama3},

@@ -24,7 +24,7 @@ struct PreTokenizerName {
   const PreTokenizer* cuts = nullptr;
 };
 
-// Texts one behind another.
+// Concatenated texts.
 template <const std::string_view&... kParts>
 inline constexpr auto kJoinedLetters = [] {
   std::array<char, (kParts.size() + ...)> letters{};
@@ -36,7 +36,7 @@ template <const std::string_view&... kParts>
 inline constexpr std::string_view kJoinedText{kJoinedLetters<kParts...>.data(),
                                               kJoinedLetters<kParts...>.size()};
 
-// Those that several families have.
+// Pre-tokenizers that several families have.
 namespace cuts {
 extern const PreTokenizer kDefault;
 extern const PreTokenizer kLlama3;
@@ -49,7 +49,7 @@ extern const PreTokenizer kFalcon;
 extern const PreTokenizer kStarcoder;
 }  // namespace cuts
 
-// Of several names for the same cuts, the first is the one that is written.
+// All names. Of several for the same pre-tokenizer, akunu writes the first one into files.
 std::vector<PreTokenizerName> pre_tokenizers();
 
 // By name; null for an unknown one. "default" is there.
