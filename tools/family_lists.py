@@ -21,7 +21,8 @@ _KINDS: Final = (
     (
         "recurrent",
         "with recurrent layers",
-        "; [prediction heads](docs/guide.md#a-text-that-goes-on) of Qwen3.5 and Qwen3-Next draft",
+        "; [prediction heads](docs/guide.md#a-text-that-goes-on) of Qwen3.5 and Qwen3-Next "
+        "propose tokens",
     ),
     (
         "encoder",
