@@ -39,7 +39,7 @@ from queue import SimpleQueue
 GROUPS = {
     "kernels": ["backend/cpu/kernels/**/*.h", "backend/cpu/kernels/**/*.cpp"],
     "scheduler": ["src/inference/scheduler*.cpp", "src/inference/composer.cpp", "src/cache/*.cpp"],
-    "readers": ["src/weight/*.cpp"],
+    "readers": ["src/files/*.cpp", "src/files/*/*.cpp"],
     "masks": [
         f"src/inference/{name}.cpp"
         for name in ("masks", "text_masks", "constraint", "llguidance", "scheduler_masks", "queue")

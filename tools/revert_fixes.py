@@ -41,7 +41,7 @@ PARTS = {
     "python/akunu/cli": ("tests/e2e",),
     "python/akunu/hub": ("tests/hub",),
     "python/akunu": ("tests/unit", "tests/e2e"),
-    "src/weight": ("tests/unit", "tests/models"),
+    "src/files": ("tests/unit", "tests/models"),
     "src": ("tests/models", "tests/e2e"),
     "backend": ("tests/kernels", "tests/models"),
 }

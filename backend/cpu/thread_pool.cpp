@@ -28,7 +28,7 @@ bool is_open(uint32_t gate) { return (gate & kOpen) != 0; }
 // Helpers inherit the mask of blocked signals; with all of them blocked, Ctrl-C reaches the
 // threads of the program that uses us. Those by which the system reports a mistake of the thread
 // itself stay: blocked, they would end the process without a word, and without the handler that
-// saves us from files that were truncated (weight/mapped_file.h).
+// saves us from files that were truncated (files/mapped_file.h).
 class SignalsBlocked {
  public:
   SignalsBlocked() {

@@ -13,9 +13,9 @@
 #include "capi/objects.h"
 #include "capi/running.h"
 #include "capi/signal.h"
+#include "files/printable.h"
 #include "inference/speculation.h"
 #include "text/dry_breakers.h"
-#include "weight/printable.h"
 
 namespace akunu::capi {
 struct GenerationObject {

@@ -5,9 +5,9 @@
 #include "capi/border.h"
 #include "capi/handles.h"
 #include "capi/objects.h"
+#include "files/printable.h"
 #include "inference/draft_model.h"
 #include "registry.h"
-#include "weight/printable.h"
 
 namespace akunu::capi {
 namespace {

@@ -9,12 +9,12 @@
 
 #include "capi/file_bytes.h"
 #include "core/error.h"
+#include "files/gguf/gguf.h"
+#include "files/huggingface/model_directory.h"
+#include "files/model_source.h"
+#include "files/printable.h"
+#include "files/whisper_cpp/file.h"
 #include "text/blake2b.h"
-#include "weight/gguf.h"
-#include "weight/model_directory.h"
-#include "weight/model_source.h"
-#include "weight/printable.h"
-#include "weight/whisper_cpp_file.h"
 
 namespace akunu::capi {
 namespace {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "capi/model_identity.h"
+#include "files/gguf/gguf.h"
 #include "inference/engine.h"
 #include "text/tokenizer.h"
 #include "transcription/speech_model.h"
-#include "weight/gguf.h"
 
 namespace akunu::capi {
 

@@ -7,8 +7,8 @@
 #include "capi/handles.h"
 #include "capi/session_file.h"
 #include "capi/session_object.h"
+#include "files/printable.h"
 #include "text/blake2b.h"
-#include "weight/printable.h"
 
 namespace akunu::capi {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "capi/file_bytes.h"
 #include "core/error.h"
+#include "files/printable.h"
 #include "text/blake2b.h"
-#include "weight/printable.h"
 
 namespace akunu::capi {
 namespace {

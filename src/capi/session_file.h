@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "weight/json.h"
+#include "files/json.h"
 
 namespace akunu::capi {
 

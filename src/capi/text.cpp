@@ -4,8 +4,8 @@
 #include "capi/border.h"
 #include "capi/handles.h"
 #include "capi/objects.h"
+#include "files/model_source.h"
 #include "text/directory_vocabulary.h"
-#include "weight/model_source.h"
 
 namespace akunu::capi {
 

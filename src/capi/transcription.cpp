@@ -5,11 +5,11 @@
 #include "capi/border.h"
 #include "capi/handles.h"
 #include "capi/objects.h"
+#include "files/mapped_file.h"
+#include "files/printable.h"
 #include "speech/wav.h"
 #include "text/chat_writer.h"
 #include "transcription/transcriber.h"
-#include "weight/mapped_file.h"
-#include "weight/printable.h"
 
 namespace akunu::capi {
 

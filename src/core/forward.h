@@ -15,7 +15,7 @@
 
 namespace akunu {
 
-// Every tensor of a model on the device, by canonical name (src/weight/names.h). One-dimensional
+// Every tensor of a model on the device, by canonical name (src/files/names.h). One-dimensional
 // tensors are float32 with rows = 1.
 using TensorMap = std::map<std::string, Weight, std::less<>>;
 

@@ -83,7 +83,7 @@ constexpr bool is_all_reduce(Operation operation) {
 }
 
 // Number formats. The numbers are our own and mean nothing outside this process: what a kind of
-// file calls a format is the business of its reader in src/weight.
+// file calls a format is the business of its reader in src/files.
 enum class Format : uint8_t {
   f32,
   f16,

@@ -6,8 +6,8 @@
 #include <map>
 
 #include "core/error.h"
-#include "weight/floats.h"
-#include "weight/printable.h"
+#include "files/floats.h"
+#include "files/printable.h"
 
 namespace akunu {
 namespace {

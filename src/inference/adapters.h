@@ -10,7 +10,7 @@
 #include "core/device.h"
 #include "core/forward.h"
 #include "core/rows.h"
-#include "weight/adapter_source.h"
+#include "files/adapters/source.h"
 
 namespace akunu {
 

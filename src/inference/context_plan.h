@@ -11,7 +11,7 @@
 #include "cache/groups.h"
 #include "core/format.h"
 #include "core/memory_left.h"
-#include "weight/adapter_source.h"
+#include "files/adapters/source.h"
 
 namespace akunu {
 

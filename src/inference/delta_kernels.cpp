@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "weight/floats.h"
+#include "files/floats.h"
 
 namespace akunu {
 

@@ -1,7 +1,7 @@
 // The short convolutions of queries, keys and values in front of a delta rule, which files have in three tensors.
 #pragma once
 
-#include "weight/model_source.h"
+#include "files/model_source.h"
 
 namespace akunu {
 

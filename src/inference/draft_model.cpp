@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "weight/model_source.h"
+#include "files/model_source.h"
 
 namespace akunu {
 namespace {

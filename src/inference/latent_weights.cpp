@@ -11,9 +11,9 @@
 
 #include "core/error.h"
 #include "core/memory_left.h"
-#include "weight/floats.h"
-#include "weight/gguf.h"
-#include "weight/quantize/quantize.h"
+#include "files/floats.h"
+#include "files/gguf/gguf.h"
+#include "quantize/quantize.h"
 
 namespace akunu {
 namespace {

@@ -1,7 +1,7 @@
 // The matrices that latent attention absorbs, as its kernels read them.
 #pragma once
 
-#include "weight/model_source.h"
+#include "files/model_source.h"
 
 namespace akunu {
 

@@ -22,13 +22,13 @@
 #include "core/error.h"
 #include "core/memory_left.h"
 #include "core/table.h"
+#include "files/gguf/images.h"
 #include "inference/delta_kernels.h"
 #include "inference/fused_forwards.h"
 #include "inference/latent_weights.h"
 #include "inference/rope_factors.h"
 #include "inference/shards.h"
 #include "models/common/describe.h"
-#include "weight/gguf_images.h"
 
 namespace akunu {
 namespace {

@@ -17,7 +17,7 @@
 #include "inference/adapters.h"
 #include "inference/context_plan.h"
 #include "inference/weight_placement.h"
-#include "weight/weights.h"
+#include "inference/weights.h"
 
 namespace akunu {
 

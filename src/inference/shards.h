@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/arch.h"
-#include "weight/model_source.h"
+#include "files/model_source.h"
 
 namespace akunu {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "weight/model_source.h"
+#include "files/model_source.h"
 
 namespace akunu {
 

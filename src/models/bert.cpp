@@ -1,7 +1,7 @@
 // BERT (Devlin et al., 2018): learned positions, token types, norms behind each sum.
+#include "files/huggingface/config.h"
+#include "files/huggingface/encoder_config.h"
 #include "models/families.h"
-#include "weight/hf_config.h"
-#include "weight/hf_encoder_config.h"
 
 namespace akunu::models::bert {
 

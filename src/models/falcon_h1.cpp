@@ -1,9 +1,9 @@
 // Falcon-H1 (TII, 2025): qwen2 whose every layer scans beside its attention, with factors on nearly everything. Files
 // that have them in the weights say none.
+#include "files/huggingface/config.h"
+#include "files/huggingface/scan_config.h"
 #include "models/common/layers.h"
 #include "models/families.h"
-#include "weight/hf_config.h"
-#include "weight/hf_scan_config.h"
 
 namespace akunu::models::falcon_h1 {
 

@@ -1,10 +1,10 @@
 // Granite 4 (2025): most of whose layers scan. Dense, or with experts and one more for all rows.
 #include <algorithm>
 
+#include "files/huggingface/config.h"
+#include "files/huggingface/scan_config.h"
 #include "models/common/layers.h"
 #include "models/families.h"
-#include "weight/hf_config.h"
-#include "weight/hf_scan_config.h"
 
 namespace akunu::models::granitehybrid {
 

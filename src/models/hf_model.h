@@ -8,10 +8,10 @@
 #include <string_view>
 
 #include "core/arch.h"
+#include "files/huggingface/expert_config.h"
+#include "files/huggingface/latent_config.h"
+#include "files/huggingface/layer_shapes.h"
 #include "models/common/hf_names.h"
-#include "weight/hf_expert_config.h"
-#include "weight/hf_latent_config.h"
-#include "weight/hf_layer_shapes.h"
 
 namespace akunu {
 

@@ -1,7 +1,7 @@
 // Hunyuan-A13B (2025): the dense model with experts, and one more for all rows.
+#include "files/huggingface/config.h"
 #include "models/common/layers.h"
 #include "models/families.h"
-#include "weight/hf_config.h"
 
 namespace akunu::models::hunyuan_moe {
 

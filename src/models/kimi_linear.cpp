@@ -1,9 +1,9 @@
 // Kimi-Linear (Moonshot AI, 2025): DeepSeek-V3 without rotary positions, three of four layers having the delta rule
 // whose channels decay apart.
+#include "files/huggingface/config.h"
+#include "files/huggingface/delta_rule_config.h"
 #include "models/common/layers.h"
 #include "models/families.h"
-#include "weight/hf_config.h"
-#include "weight/hf_delta_rule_config.h"
 
 namespace akunu::models::kimi_linear {
 

@@ -1,8 +1,8 @@
 // LFM2 (Liquid AI, 2025): qwen3, most of whose layers have a short convolution instead of attention.
+#include "files/huggingface/config.h"
+#include "files/huggingface/convolution_config.h"
 #include "models/common/layers.h"
 #include "models/families.h"
-#include "weight/hf_config.h"
-#include "weight/hf_convolution_config.h"
 
 namespace akunu::models::lfm2 {
 

@@ -1,7 +1,7 @@
 // Mamba-2 (Dao and Gu, 2024): all layers scan.
+#include "files/huggingface/config.h"
+#include "files/huggingface/scan_config.h"
 #include "models/families.h"
-#include "weight/hf_config.h"
-#include "weight/hf_scan_config.h"
 
 namespace akunu::models::mamba2 {
 

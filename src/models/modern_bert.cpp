@@ -1,9 +1,9 @@
 // ModernBERT (Warner et al., 2024): norms before the parts of a layer, rotary positions, GELU in the
 // gate, and a window in two of three layers, whose positions turn faster.
+#include "files/huggingface/config.h"
+#include "files/huggingface/encoder_config.h"
 #include "models/common/layers.h"
 #include "models/families.h"
-#include "weight/hf_config.h"
-#include "weight/hf_encoder_config.h"
 
 namespace akunu::models::modern_bert {
 

@@ -1,9 +1,9 @@
 // Nemotron-H (2025): each layer is one thing alone, a scan, attention without positions, or a feed-forward
 // network, and has one norm.
+#include "files/huggingface/config.h"
+#include "files/huggingface/scan_config.h"
 #include "models/common/layers.h"
 #include "models/families.h"
-#include "weight/hf_config.h"
-#include "weight/hf_scan_config.h"
 
 namespace akunu::models::nemotron_h {
 

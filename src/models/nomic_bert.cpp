@@ -1,8 +1,8 @@
 // BERT's frame with rotary positions and a gated feed-forward network (Nussbaum et al., 2024).
+#include "files/huggingface/config.h"
+#include "files/huggingface/encoder_config.h"
 #include "models/common/layers.h"
 #include "models/families.h"
-#include "weight/hf_config.h"
-#include "weight/hf_encoder_config.h"
 
 namespace akunu::models::nomic_bert {
 

@@ -1,9 +1,9 @@
 // Qwen3.5 (2026): qwen3 with gates on what attention makes, three of four layers having the gated delta
 // rule instead. Its norms multiply by 1 + w; whoever makes the file adds the 1.
+#include "files/huggingface/config.h"
+#include "files/huggingface/delta_rule_config.h"
 #include "models/common/layers.h"
 #include "models/families.h"
-#include "weight/hf_config.h"
-#include "weight/hf_delta_rule_config.h"
 
 namespace akunu::models::qwen35 {
 

@@ -1,8 +1,8 @@
 // Qwen3.5 (2026) with experts, and one more for all rows, with a router of its own.
+#include "files/huggingface/config.h"
+#include "files/huggingface/delta_rule_config.h"
 #include "models/common/layers.h"
 #include "models/families.h"
-#include "weight/hf_config.h"
-#include "weight/hf_delta_rule_config.h"
 
 namespace akunu::models::qwen35moe {
 

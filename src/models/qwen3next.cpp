@@ -1,7 +1,7 @@
 // Qwen3-Next (2025): Qwen3.5 with experts by other names, its b and a together by key head.
+#include "files/huggingface/config.h"
+#include "files/huggingface/delta_rule_config.h"
 #include "models/families.h"
-#include "weight/hf_config.h"
-#include "weight/hf_delta_rule_config.h"
 
 namespace akunu::models::qwen3next {
 

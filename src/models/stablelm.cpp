@@ -1,8 +1,8 @@
 // StableLM (Stability AI, 2023): layer norms with biases, rotary positions in a quarter of a head, SiLU in the gate. Biases
 // of Q, K and V are seen from the tensors.
+#include "files/huggingface/config.h"
 #include "models/common/layers.h"
 #include "models/families.h"
-#include "weight/hf_config.h"
 
 namespace akunu::models::stablelm {
 

@@ -1,8 +1,8 @@
 // Whisper (Radford et al., 2022): learned positions, norms with bias, GELU.
+#include "files/huggingface/config.h"
+#include "files/huggingface/whisper_config.h"
 #include "models/common/layers.h"
 #include "models/families.h"
-#include "weight/hf_config.h"
-#include "weight/hf_whisper_config.h"
 
 namespace akunu::models::whisper {
 

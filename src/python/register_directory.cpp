@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
+#include "files/huggingface/model_directory.h"
+#include "files/huggingface/tensors.h"
+#include "files/model_source.h"
 #include "register.h"
-#include "weight/hf_tensors.h"
-#include "weight/model_directory.h"
-#include "weight/model_source.h"
 #include "without_gil.h"
 
 namespace py = pybind11;

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "core/error.h"
+#include "files/gguf/gguf.h"
 #include "register.h"
-#include "weight/gguf.h"
 #include "without_gil.h"
 
 namespace py = pybind11;

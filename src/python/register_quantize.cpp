@@ -1,4 +1,4 @@
-// _core.quantize and its kin: rows of a tensor in another number format (src/weight/quantize).
+// _core.quantize and its kin: rows of a tensor in another number format (src/quantize).
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "core/error.h"
+#include "files/gguf/gguf.h"
+#include "quantize/quantize.h"
 #include "register.h"
-#include "weight/gguf.h"
-#include "weight/quantize/quantize.h"
 #include "without_gil.h"
 
 namespace py = pybind11;

@@ -9,9 +9,9 @@
 #include <string>
 
 #include "core/error.h"
+#include "files/model_source.h"
+#include "files/whisper_cpp/file.h"
 #include "register.h"
-#include "weight/model_source.h"
-#include "weight/whisper_cpp_file.h"
 #include "without_gil.h"
 
 namespace py = pybind11;

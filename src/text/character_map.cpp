@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "files/printable.h"
 #include "text/graphemes.h"
-#include "weight/printable.h"
 
 namespace akunu {
 namespace {

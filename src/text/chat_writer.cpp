@@ -5,8 +5,8 @@
 #include <ctime>
 
 #include "core/error.h"
+#include "files/printable.h"
 #include "text/unicode.h"
-#include "weight/printable.h"
 
 namespace akunu {
 namespace {

@@ -2,9 +2,9 @@
 #include <array>
 #include <optional>
 
+#include "files/printable.h"
 #include "text/tokenizer_json.h"
 #include "text/vocabulary.h"
-#include "weight/printable.h"
 
 namespace akunu::tokenizer_json {
 namespace {

@@ -6,11 +6,11 @@
 #include <optional>
 
 #include "core/error.h"
+#include "files/json_file.h"
+#include "files/mapped_file.h"
+#include "files/printable.h"
 #include "text/gguf_metadata.h"
 #include "text/tokenizer_json.h"
-#include "weight/json_file.h"
-#include "weight/mapped_file.h"
-#include "weight/printable.h"
 
 namespace akunu {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weight/gguf.h"
+#include "files/gguf/gguf.h"
 
 namespace akunu {
 

@@ -1,7 +1,7 @@
 #include "text/graphemes.h"
 
+#include "files/printable.h"
 #include "text/unicode.h"
-#include "weight/printable.h"
 
 namespace akunu {
 namespace {

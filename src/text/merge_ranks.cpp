@@ -1,8 +1,8 @@
 #include "text/merge_ranks.h"
 
 #include "core/error.h"
+#include "files/printable.h"
 #include "text/text_model.h"
-#include "weight/printable.h"
 
 namespace akunu {
 

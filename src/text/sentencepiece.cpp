@@ -4,10 +4,10 @@
 #include <array>
 
 #include "core/error.h"
+#include "files/printable.h"
 #include "text/merge_ranks.h"
 #include "text/text_model.h"
 #include "text/unicode.h"
-#include "weight/printable.h"
 
 namespace akunu {
 namespace {

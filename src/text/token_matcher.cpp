@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "files/printable.h"
 #include "text/unicode.h"
-#include "weight/printable.h"
 
 namespace akunu {
 namespace {

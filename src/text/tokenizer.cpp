@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "files/printable.h"
 #include "text/unicode.h"
-#include "weight/printable.h"
 
 namespace akunu {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "weight/printable.h"
+#include "files/printable.h"
 
 namespace akunu::tokenizer_json {
 

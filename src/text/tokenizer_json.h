@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "files/json.h"
 #include "text/unigram.h"
-#include "weight/json.h"
 
 namespace akunu::tokenizer_json {
 

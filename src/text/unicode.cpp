@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "weight/printable.h"
+#include "files/printable.h"
 
 namespace akunu {
 namespace {

@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "core/error.h"
+#include "files/printable.h"
 #include "text/character_map.h"
 #include "text/graphemes.h"
 #include "text/text_model.h"
 #include "text/unicode.h"
-#include "weight/printable.h"
 
 namespace akunu {
 namespace {

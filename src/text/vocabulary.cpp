@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "core/error.h"
+#include "files/printable.h"
 #include "text/unicode.h"
-#include "weight/printable.h"
 
 namespace akunu {
 namespace {

@@ -10,10 +10,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "files/gguf/gguf.h"
 #include "models/common/pre_tokenizers.h"
 #include "text/added_tokens.h"
 #include "text/unigram.h"
-#include "weight/gguf.h"
 
 namespace akunu {
 

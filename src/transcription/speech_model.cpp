@@ -1,8 +1,8 @@
 #include "transcription/speech_model.h"
 
 #include "core/error.h"
+#include "files/printable.h"
 #include "speech/mel_filters.h"
-#include "weight/printable.h"
 
 namespace akunu {
 

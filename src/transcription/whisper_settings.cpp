@@ -5,11 +5,11 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "files/gguf/gguf.h"
+#include "files/json_file.h"
+#include "files/model_source.h"
+#include "files/printable.h"
 #include "speech/mel_frames.h"
-#include "weight/gguf.h"
-#include "weight/json_file.h"
-#include "weight/model_source.h"
-#include "weight/printable.h"
 
 namespace akunu {
 namespace {

@@ -4,7 +4,7 @@
 #include <initializer_list>
 
 #include "core/error.h"
-#include "weight/printable.h"
+#include "files/printable.h"
 
 namespace akunu {
 namespace {

@@ -13,23 +13,27 @@ trap 'rm -rf "$build"' EXIT
 cd "$build"
 
 # Linked: the whole layer and what it stands on. Counted: the parser.
-counted="gguf gguf_parser gguf_types mapped_file printable"
+counted="files/gguf/gguf files/gguf/parser files/gguf/types files/mapped_file files/printable"
 flags="-std=c++20 -O0 -I$root/src -I$root/tests"
-compile() { ${CXX:-g++} $flags "$@" -c "$source" -o "$(basename "$source" .cpp).o"; }
-for source in "$root"/src/core/*.cpp "$root"/src/weight/*.cpp; do
+compile() { ${CXX:-g++} $flags "$@" -c "$source" -o "$object"; }
+for source in "$root"/src/core/*.cpp "$root"/src/files/*.cpp "$root"/src/files/*/*.cpp; do
+  name=${source#"$root/src/"}
+  name=${name%.cpp}
+  object=$(echo "$name" | tr / _).o
   case " $counted " in
-    *" $(basename "$source" .cpp) "*) compile --coverage ;;
+    *" $name "*) compile --coverage ;;
     *) compile ;;
   esac
 done
-ar rcs libweight.a ./*.o
+ar rcs libfiles.a ./*.o
 for source in "$root/tests/unit/gguf_parser.cpp" "$root/tests/fuzz/fuzz_gguf.cpp" \
   "$root/tests/fuzz/smoke_main.cpp"; do
   mkdir -p drivers
-  (cd drivers && compile)
+  object=drivers/$(basename "$source" .cpp).o
+  compile
 done
-${CXX:-g++} --coverage drivers/gguf_parser.o libweight.a -o unit_gguf_parser
-${CXX:-g++} --coverage drivers/fuzz_gguf.o drivers/smoke_main.o libweight.a -o fuzz_gguf_smoke
+${CXX:-g++} --coverage drivers/gguf_parser.o libfiles.a -o unit_gguf_parser
+${CXX:-g++} --coverage drivers/fuzz_gguf.o drivers/smoke_main.o libfiles.a -o fuzz_gguf_smoke
 ./unit_gguf_parser
 ./fuzz_gguf_smoke "$root/tests/fuzz/corpus/gguf" 20000
 

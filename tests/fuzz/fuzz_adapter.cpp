@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "inference/scheduler.h"
 #include "registry.h"
-#include "weight/adapter_source.h"
+#include "files/adapters/source.h"
 
 namespace akunu {
 namespace {

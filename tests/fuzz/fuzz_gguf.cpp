@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "core/error.h"
-#include "weight/gguf.h"
-#include "weight/printable.h"
+#include "files/gguf/gguf.h"
+#include "files/printable.h"
 
 namespace akunu {
 namespace {

@@ -8,9 +8,9 @@
 #include "core/arch.h"
 #include "core/error.h"
 #include "models/common/describe.h"
-#include "weight/config_object.h"
-#include "weight/hf_config.h"
-#include "weight/hf_quantization.h"
+#include "files/huggingface/config_object.h"
+#include "files/huggingface/config.h"
+#include "files/huggingface/quantization.h"
 
 namespace akunu {
 namespace {

@@ -15,8 +15,8 @@
 #include "inference/scheduler.h"
 #include "models/common/describe.h"
 #include "registry.h"
-#include "weight/gguf_model.h"
-#include "weight/gguf_source.h"
+#include "files/gguf/model.h"
+#include "files/gguf/source.h"
 
 namespace akunu {
 namespace {

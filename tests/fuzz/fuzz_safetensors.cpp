@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "weight/safetensors.h"
+#include "files/safetensors/safetensors.h"
 
 namespace akunu {
 namespace {

@@ -8,7 +8,7 @@
 #include "core/arch.h"
 #include "core/error.h"
 #include "models/common/describe.h"
-#include "weight/whisper_cpp_source.h"
+#include "files/whisper_cpp/source.h"
 
 namespace akunu {
 namespace {

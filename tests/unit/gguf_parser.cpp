@@ -11,8 +11,8 @@
 
 #include "core/error.h"
 #include "unit/check.h"
-#include "weight/gguf.h"
-#include "weight/printable.h"
+#include "files/gguf/gguf.h"
+#include "files/printable.h"
 
 namespace akunu::test {
 namespace {

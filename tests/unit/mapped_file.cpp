@@ -1,6 +1,6 @@
 // Files that are cut while they are mapped: what is lost reads as zeros and is reported, faults
 // elsewhere go where they went before, and nothing stays behind. Runs plain and under sanitizers.
-#include "weight/mapped_file.h"
+#include "files/mapped_file.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 
 #include "core/error.h"
 #include "unit/check.h"
-#include "weight/gguf.h"
+#include "files/gguf/gguf.h"
 
 namespace akunu::test {
 namespace {

@@ -1,6 +1,6 @@
 // What becomes of a source's tensors: names that cut, numbers that change while they are loaded, three dimensions, and
 // weights of several planes, alone and in a whole model.
-#include "weight/model_source.h"
+#include "files/model_source.h"
 
 #include <cmath>
 #include <cstring>
@@ -9,8 +9,8 @@
 #include "core/error.h"
 #include "unit/engine.h"
 #include "unit/half.h"
-#include "weight/names.h"
-#include "weight/weights.h"
+#include "files/names.h"
+#include "inference/weights.h"
 
 namespace akunu::test {
 namespace {

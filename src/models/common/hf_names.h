@@ -106,7 +106,7 @@ inline constexpr std::array kProjections{
     same("linear_attn.out_proj", "delta.output"),
 };
 
-// Experts. Those of directories that have a tensor for each were stacked before (hf_experts.h).
+// Experts. Those of directories that have a tensor for each were stacked before (files/huggingface/experts.h).
 inline constexpr std::array kExperts{
     same("mlp.gate", "ffn.router"),
     stack("mlp.experts.gate_proj", "ffn.experts.gate"),
@@ -164,7 +164,7 @@ inline constexpr std::array kHeadNorms{
     same("self_attn.key_layernorm", "attention.k_norm", kNorm),
 };
 
-// Of a prediction head, whose tensors hf_source.cpp gives the number of a layer.
+// Of a prediction head, whose tensors files/huggingface/source.cpp gives the number of a layer.
 template <Transform kNorm>
 inline constexpr std::array kAhead{
     same("mtp.fc", "ahead.join"),

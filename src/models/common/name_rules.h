@@ -1,4 +1,4 @@
-// Rules for names of tensors: each maps a name in a kind of file to the engine's name (weight/names.h lists these). A
+// Rules for names of tensors: each maps a name in a kind of file to the engine's name (files/names.h lists these). A
 // rule may also split a tensor by its rows into several.
 #pragma once
 
@@ -97,7 +97,7 @@ constexpr NameRule of_streams(std::string_view name, std::string_view first,
 }
 
 // Projections of the delta rule that Qwen3-Next stores in one tensor: Q, K, V and z, and b and a. They have these names
-// until weight/delta_projections.h splits them.
+// until files/delta_projections.h splits them.
 inline constexpr std::string_view kDeltaQkvz = "delta.qkvz";
 inline constexpr std::string_view kDeltaBa = "delta.ba";
 

@@ -1,0 +1,113 @@
+#include "files/huggingface/images.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "core/error.h"
+
+namespace akunu {
+namespace {
+
+constexpr std::string_view kTower = "vision_tower.", kProjector = "multi_modal_projector.";
+
+}  // namespace
+
+ImageConfig read_hf_images(ConfigObject& whole, ConfigObject& vision, uint32_t vocab_size) {
+  ImageConfig images;
+  if (const auto type = vision.text("model_type"); type && *type != "siglip_vision_model")
+    vision.refuse_support("model_type", "akunu has siglip_vision_model beside gemma3");
+  images.dim = vision.needed_count("hidden_size", 768);
+  images.n_layers = vision.needed_count("num_hidden_layers", 12);
+  if (images.n_layers > kMostLayers)
+    vision.refuse_value("num_hidden_layers", "that is out of any sensible range");
+  images.n_heads = vision.needed_count("num_attention_heads", 12);
+  if (images.dim % images.n_heads != 0)
+    vision.refuse_value("num_attention_heads", "hidden_size is " + std::to_string(images.dim) +
+                                                   ", which it does not divide");
+  images.ffn_dim = vision.needed_count("intermediate_size", 3072);
+  images.norm_epsilon = vision.number("layer_norm_eps").value_or(1e-6f);
+  images.patch_size = vision.needed_count("patch_size", 16);
+  const uint32_t side = vision.needed_count("image_size", 224);
+  images.patches_per_side = side / images.patch_size;
+  if (images.patches_per_side == 0 ||
+      uint64_t{images.patches_per_side} * images.patches_per_side > ImageConfig::kMostPatches)
+    vision.refuse_value("image_size", "patches of " + std::to_string(images.patch_size) +
+                                          " pixels do not make an image of it");
+  if (vision.needed_count("num_channels", ImageEncoder::kChannels) != ImageEncoder::kChannels)
+    vision.refuse_support("num_channels", "akunu has images of 3 channels");
+  if (const auto act = vision.text("hidden_act"); act && *act != "gelu_pytorch_tanh")
+    vision.refuse_support("hidden_act", "akunu has gelu_pytorch_tanh beside gemma3");
+  const uint32_t n_tokens = whole.needed_count("mm_tokens_per_image", 256);
+  images.tokens_per_side = static_cast<uint32_t>(std::lround(std::sqrt(n_tokens)));
+  if (images.tokens_per_side * images.tokens_per_side != n_tokens ||
+      images.patches_per_side % images.tokens_per_side != 0)
+    whole.refuse_support("mm_tokens_per_image",
+                         "akunu needs a square number whose root divides the " +
+                             std::to_string(images.patches_per_side) + " patches of a side");
+  const char* const key =
+      whole.find("image_token_id") != nullptr ? "image_token_id" : "image_token_index";
+  images.token = whole.needed_count(key, 262144);
+  if (images.token >= vocab_size)
+    whole.refuse_value(key, "the vocabulary has " + std::to_string(vocab_size) + " tokens");
+  return images;
+}
+
+std::optional<std::string> name_of_image_tensor(std::string_view name) {
+  constexpr std::string_view kModel = "model.", kInner = "vision_model.";
+  if (name.starts_with(kModel)) name.remove_prefix(kModel.size());
+  if (name.starts_with(kTower)) {
+    name.remove_prefix(kTower.size());
+    if (name.starts_with(kInner)) name.remove_prefix(kInner.size());
+    return std::string(kTower) + std::string(name);
+  }
+  if (!name.starts_with(kProjector)) return std::nullopt;
+  // A bare parameter, without a suffix.
+  constexpr std::string_view kProjection = "mm_input_projection_weight";
+  if (name.ends_with(kProjection)) {
+    name.remove_suffix(std::string_view("_weight").size());
+    return std::string(name) + ".weight";
+  }
+  return std::string(name);
+}
+
+bool has_image_tensors(const ModelDirectory& directory) {
+  return std::ranges::any_of(directory.files(), [](const SafetensorsFile& file) {
+    return std::ranges::any_of(file.tensors(), [](const SafetensorsTensor& tensor) {
+      return name_of_image_tensor(tensor.name).has_value();
+    });
+  });
+}
+
+bool is_patch_embedding(std::string_view name) {
+  return name == "vision_tower.embeddings.patch_embedding.weight";
+}
+
+SourceTensor patch_embedding(const HfTensor& located) {
+  SafetensorsTensor flat = *located.tensor;
+  if (flat.shape.size() != 4) return plain_hf_tensor(located);
+  const std::vector<uint64_t> shape(flat.shape.begin(), flat.shape.end());
+  flat.shape = {shape[0], shape[1], shape[2] * shape[3]};
+  SourceTensor result = plain_hf_tensor({located.file, &flat});
+  const uint64_t channels = shape[3];
+  if (channels != ImageEncoder::kChannels || shape[1] == ImageEncoder::kChannels) return result;
+  const uint64_t n_places = shape[1] * shape[2], size = row_bytes(result.format, 1);
+  const std::span<const std::byte> from = result.parts[0].bytes;
+  const auto bytes = std::make_shared<std::vector<std::byte>>(from.size());
+  for (uint64_t row = 0; row < shape[0]; ++row)
+    for (uint64_t place = 0; place < n_places; ++place)
+      for (uint64_t channel = 0; channel < channels; ++channel)
+        std::ranges::copy(
+            from.subspan(((row * n_places + place) * channels + channel) * size, size),
+            bytes->data() + ((row * channels + channel) * n_places + place) * size);
+  result.shape = {shape[0], channels, n_places};
+  result.parts[0] = {.bytes = *bytes, .owner = bytes};
+  return result;
+}
+
+bool is_image_projection(std::string_view name) {
+  return name == "multi_modal_projector.mm_input_projection.weight";
+}
+
+}  // namespace akunu
