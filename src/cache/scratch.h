@@ -12,6 +12,7 @@ namespace akunu {
 
 class Scratch {
  public:
+  Scratch() = default;
   // `used[i]`: value i is an operand of some program.
   Scratch(const std::shared_ptr<Device>& device, const Values& values,
           const std::vector<bool>& used, uint32_t max_rows, uint32_t max_head_rows);

@@ -264,6 +264,9 @@ class Device {
   // Waits for a ticket (and all before it). Throws DeviceError when the device itself failed, or
   // after a fork; what kernels recorded is in the outcome.
   virtual Outcome wait(Ticket ticket, std::chrono::milliseconds timeout) = 0;
+  // A share of the same device for one more who submits: it takes turns with this one and counts its own memory, and reads
+  // what lies in this one's. Null where the device has one user alone.
+  virtual std::shared_ptr<Device> share() const { return nullptr; }
   // Another model waits for its turn: submit nothing before what is in flight has ended.
   virtual bool is_wanted() const { return false; }
   // Whether another model uses the device or waits for it; idle work then waits.
@@ -326,6 +329,31 @@ class OwnedWeight {
   }
   std::shared_ptr<Device> device_;
   Weight weight_;
+};
+
+// A program with an owner.
+class OwnedProgram {
+ public:
+  OwnedProgram() = default;
+  OwnedProgram(std::shared_ptr<Device> device, DispatchTable table, const StepMemory& memory)
+      : device_(std::move(device)), program_(device_->compile(std::move(table), memory)) {}
+  OwnedProgram(OwnedProgram&& other) noexcept { swap(other); }
+  OwnedProgram& operator=(OwnedProgram&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~OwnedProgram() {
+    if (device_) device_->release_program(program_);
+  }
+  Program get() const { return program_; }
+
+ private:
+  void swap(OwnedProgram& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(program_, other.program_);
+  }
+  std::shared_ptr<Device> device_;
+  Program program_;
 };
 
 std::string_view name_of(ActivationKind kind);

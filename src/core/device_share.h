@@ -71,6 +71,7 @@ class DeviceShare final : public Device {
 
   Ticket submit(const Replay& replay) override;
   Outcome wait(Ticket ticket, std::chrono::milliseconds timeout) override;
+  std::shared_ptr<Device> share() const override { return std::make_shared<DeviceShare>(shared_); }
   bool is_wanted() const override { return shared_->turns.is_wanted(this); }
   bool is_used_by_others() const override { return shared_->turns.is_used(this); }
   std::vector<CommandTime> profile(const Replay& replay) override;

@@ -26,8 +26,8 @@ struct LoadOptions {
   std::optional<uint64_t> kv_memory;        // bytes for the K/V cache; else one full context
   std::optional<uint64_t> gpu_memory = {};  // bytes of a GPU's own memory; else what is free
   Format kv_format = Format::f16;           // f16, f32, q8_0 or q4_0
-  bool observed = false;         // the inputs of matmuls can be looked at: Model::observations
-  bool prediction_head = false;  // it is loaded too, and drafts: prediction_head.h
+  bool observed = false;                    // the inputs of matmuls can be looked at: observer.h
+  bool prediction_head = false;             // it is loaded too, and drafts: prediction_head.h
   std::vector<AlignmentHead> alignment_heads = {};
   std::vector<AdapterPath> adapters = {};  // in order of their names, each name once
   std::string mmproj = {};  // a GGUF file with the encoder of images of a model from a path

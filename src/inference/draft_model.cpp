@@ -60,7 +60,7 @@ DraftModel::DraftModel(Model& model, const Model& target, bool prefix_cache)
       size_ratio_(static_cast<double>(model.weight_bytes()) /
                   static_cast<double>(target.weight_bytes())),
       cache_(model.cache(), model.sequences(), model.max_rows_in_flight(), prefix_cache),
-      step_(model),
+      step_(model.own_context(), model.own_programs()),
       held_(kHeldByModel) {
   refuse(model);
   planned_.reserve(model.max_texts());

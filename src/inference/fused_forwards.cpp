@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "cache/pages.h"
+#include "cache/scratch.h"
 #include "core/fuse.h"
 #include "core/table.h"
 
@@ -94,6 +96,20 @@ FusedForwards::FusedForwards(const ArchDescriptor& arch, const TensorMap& tensor
     for (const Forward& fused : *forwards)
       for (const std::vector<Node>* nodes : fused.programs()) use(*nodes);
   for (const ObservedPart& part : observed) use(part.nodes);
+}
+
+uint64_t FusedForwards::scratch_bytes(const StepSizes& sizes) const {
+  return Scratch::bytes(values, used, sizes.max_scratch_rows, sizes.max_head_rows);
+}
+
+ForwardMemory memory_without_buffers(const ArchDescriptor& arch,
+                                     std::span<const GroupShape> groups) {
+  ForwardMemory memory;
+  memory.layers = layers_without_memory(arch, groups);
+  memory.states = states_without_memory(groups);
+  memory.cross = cross_without_memory(groups);
+  memory.page_table_bases.assign(groups.size(), 0);
+  return memory;
 }
 
 }  // namespace akunu

@@ -3,13 +3,16 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <vector>
 
+#include "cache/groups.h"
 #include "core/forward.h"
+#include "inference/step_sizes.h"
 
 namespace akunu {
 
-constexpr std::array kRowClasses{RowClass::single, RowClass::few, RowClass::many};
+inline constexpr std::array kRowClasses{RowClass::single, RowClass::few, RowClass::many};
 
 // A part of a pass that ends where a matmul's input is complete, in floats too.
 struct ObservedPart {
@@ -33,6 +36,13 @@ struct FusedForwards {
   FusedForwards(const ArchDescriptor& arch, const TensorMap& tensors,
                 const std::vector<Binding>& inverse_frequencies, const ForwardMemory& memory,
                 const Device& device, bool is_observed, const AdapterTargets& adapters);
+
+  // Of the values that have no memory yet.
+  uint64_t scratch_bytes(const StepSizes& sizes) const;
 };
+
+// Bindings are empty: good for sizes and names only.
+ForwardMemory memory_without_buffers(const ArchDescriptor& arch,
+                                     std::span<const GroupShape> groups);
 
 }  // namespace akunu

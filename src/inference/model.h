@@ -1,247 +1,107 @@
-// Model: a file, loaded. Device, weights, cache and compiled programs, all of it decided and
-// allocated before the first token; what runs on it is the scheduler's business.
+// Model: a model's weights with a context and its programs, ready to compute; what runs on it is the scheduler's business.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "cache/pages.h"
-#include "cache/scratch.h"
-#include "cache/sequences.h"
-#include "core/arch.h"
-#include "core/device.h"
-#include "inference/adapters.h"
-#include "inference/context_plan.h"
-#include "inference/weight_placement.h"
+#include "inference/context.h"
+#include "inference/programs.h"
+#include "inference/step.h"
 #include "inference/weights.h"
 
 namespace akunu {
 
-// The programs of one row class.
-struct ClassPrograms {
-  Program body;
-  Program logits;
-  Program ahead;  // of a prediction head, over the same rows, once the tokens behind them are known
-  Program ahead_logits;
-};
-
-// A part of the pass of a prompt, unfused, that ends where the input of a matmul is complete.
-struct Observation {
-  Program program;
-  std::string weight;  // in the file
-  Binding input;       // float32 [rows * n_inputs, k]
-  uint32_t k = 0;
-  uint32_t n_inputs = 1;    // of a row: one for all of its experts, or one for each
-  uint32_t n_matrices = 1;  // experts of a stack
-  uint32_t n_chosen = 1;    // matrices that a row goes to
-  std::optional<Binding> routes = std::nullopt;  // ExpertRoute [rows, n_chosen], of a stack
-};
-
 class Model {
  public:
-  // Succeeds, or throws ModelFormatError, UnsupportedModelError, DeviceError, OutOfMemoryError or
-  // ArgumentError. `notes` tell in one line each what was decided that the caller might not expect.
+  // Throws what load_weights and the constructor throw.
   static std::unique_ptr<Model> load(const std::string& path, std::shared_ptr<Device> device,
                                      const LoadOptions& options);
   // Likewise, of what a reader has read.
   static std::unique_ptr<Model> load(const ModelSource& source, std::shared_ptr<Device> device,
                                      const LoadOptions& options);
-  ~Model();
+  // A context over weights that are loaded; see Context.
+  static std::unique_ptr<Model> over(std::shared_ptr<const Weights> weights,
+                                     std::shared_ptr<Device> device, const LoadOptions& options);
+  Model(std::shared_ptr<const Weights> weights, std::shared_ptr<Device> device,
+        const LoadOptions& options)
+      : context_(std::move(weights), std::move(device), options), programs_(context_) {}
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  const ModelConfig& config() const { return config_; }
-  const ArchDescriptor& arch() const { return arch_; }
-  const std::vector<std::string>& notes() const { return notes_; }
-  uint32_t context() const { return sequences_->context(); }
-  Device& device() { return *device_; }
-  const Device& device() const { return *device_; }
+  const Context& own_context() const { return context_; }
+  const Programs& own_programs() const { return programs_; }
+  const std::shared_ptr<const Weights>& weights() const { return context_.weights; }
+  const ModelConfig& config() const { return weights()->config; }
+  const ArchDescriptor& arch() const { return weights()->arch; }
+  // What was decided that the caller might not expect, in one line each.
+  std::vector<std::string> notes() const;
+  uint32_t context() const { return context_.n_positions(); }
+  Device& device() { return *context_.device; }
+  const Device& device() const { return *context_.device; }
 
-  KvCache& cache() { return *cache_; }
-  const KvCache& cache() const { return *cache_; }
-  SequenceStore& sequences() { return *sequences_; }
-  const SequenceStore& sequences() const { return *sequences_; }
-  // With `adapted`, those that add to rows what their adapters say. A row without one has the same
-  // bits from both.
+  KvCache& cache() { return context_.cache; }
+  const KvCache& cache() const { return context_.cache; }
+  SequenceStore& sequences() { return context_.sequences; }
+  const SequenceStore& sequences() const { return context_.sequences; }
   const ClassPrograms& programs(RowClass row_class, bool adapted = false) const {
-    return (adapted ? adapted_programs_ : programs_)[static_cast<size_t>(row_class)];
+    return programs_.of(row_class, adapted);
   }
-  const Adapters& adapters() const { return adapters_; }
-  // Of a speech model: the encoder's two passes, over frames and over positions; what the first one
-  // reads, float32 [frames, n_mels]; and what comes out, float32 [positions, dim].
-  Program first_convolution() const { return first_convolution_; }
-  Program encode() const { return encode_; }
-  Binding frames() const { return frames_.binding(); }
-  Binding encoded() const { return encoded_; }
-  // Of a model that reads images: the passes over patches, and of those that make vectors of them, a head row
-  // for each; what the first one reads, float32 [patches, numbers]; what comes out, float32 [head rows, dim];
-  // and where rows of a step read such vectors.
-  Program encode_image() const { return encode_image_; }
-  Program project_image() const { return project_image_; }
-  Binding patches() const { return patches_.binding(); }
-  Binding image_vectors() const { return image_vectors_; }
-  Binding vectors(uint32_t row) const {
-    return vectors_.binding(uint64_t{row} * arch_.dim * sizeof(float));
-  }
-  // The body of prompts that also writes cross-attention's weights of rows with a head row, if the model
-  // names alignment heads; and those weights, float32 [max_head_rows, alignment_width].
-  Program aligned() const { return aligned_; }
-  Binding alignment() const { return alignment_.binding(); }
-  uint32_t alignment_width() const {
-    return arch_.audio ? arch_.audio->n_alignment_heads() * arch_.audio->n_positions : 0;
-  }
-  Program choose() const { return choose_; }
-  Program choose_scored() const { return choose_scored_; }  // of rows of which some are scored
-  Program choose_ahead() const { return choose_ahead_; }    // of a prediction head's logits
-  bool has_prediction_head() const { return arch_.n_ahead > 0; }
-  Binding logits() const { return logits_; }  // float32 [max_head_rows, output_width]
-  // Numbers of a row that comes out: logits, or an encoder's vector.
-  uint32_t output_width() const { return akunu::output_width(arch_, weights_->tensors()); }
-  // Whether what comes out are scores of a classifier.
-  bool classifies() const { return weights_->tensors().contains("head.output.weight"); }
-  Binding picked() const { return picked_.binding(); }
-  // The tokens that a row with kRowMasked may choose, by its head row: mask_words(vocab_size) words,
-  // which may be written between the logits and the choice of a step.
-  Binding mask(uint32_t head_row) const { return masks_.binding(head_row * mask_bytes()); }
-  uint64_t mask_bytes() const {
-    if (arch_.embeds) return 0;
-    return mask_words(arch_.vocab_size) * uint64_t{sizeof(uint32_t)};
-  }
-
-  // What one step can hold. Every text under way has a row that generates; beside them there is
-  // room for a group of rows that were generated before, for prompts, and for logits of many rows.
-  uint32_t max_texts() const { return device_->chip().max_texts; }
-  uint32_t max_generated_rows() const { return max_texts() + kMaxFewRows; }
-  // As many as the chip says and all kernels of such a pass take.
-  uint32_t generated_rows_per_pass() const { return generated_rows_per_pass_; }
-  // A text of an encoder is in one step whole, and may want a vector of each row.
-  uint32_t max_prompt_rows() const { return max_prompt_rows_; }
-  uint32_t max_rows() const {
-    return std::max(max_scratch_rows(), arch_.audio ? arch_.audio->n_frames() : 0);
-  }
-  uint32_t max_step_rows() const { return max_generated_rows() + max_prompt_rows_; }
-  // The values of a window's frames say themselves that they need more.
-  uint32_t max_scratch_rows() const {
-    return std::max({max_step_rows(), arch_.audio ? arch_.audio->n_positions : 0,
-                     arch_.images ? arch_.images->n_patches() : 0});
-  }
-  uint32_t max_head_rows() const {
-    return max_texts() + (arch_.embeds ? max_prompt_rows_ : device_->chip().max_head_rows);
-  }
-  const SubmissionLimits& submission_limits() const { return limits_; }
-  // Records, options and tokens of sequences that begin in one step; one has room, and several
-  // short ones.
-  uint64_t sequence_update_bytes() const {
-    return sizeof(SequenceRecord) +
-           (uint64_t{kMaxOptionWords} + sequences_->log_stride()) * sizeof(uint32_t);
-  }
-
-  // Steps of one row that a submission may hold; see ChipConfig.
-  uint32_t chain_steps() const {
-    const ChipConfig& chip = device_->chip();
-    const uint64_t bytes = weights_ ? weights_->bytes() : 0;
-    const uint64_t steps = chip.chain_bytes / std::max<uint64_t>(1, bytes);
-    return static_cast<uint32_t>(std::clamp<uint64_t>(steps, 1, std::max(1u, chip.chain_steps)));
-  }
-
-  // Rows of one sequence that are in flight at a time: of a prompt, or of chains that were submitted.
-  uint32_t max_rows_in_flight() const {
-    const ChipConfig& chip = device_->chip();
-    return std::max(
-        {max_prompt_rows_, max_generated_rows(), chain_steps() * (1 + chip.submissions_ahead)});
-  }
-
-  uint64_t weight_bytes() const { return weights_->bytes(); }
-
-  // How positions turn, float32: of each kind of layer that rotates, one after the other. They depend on
-  // the model and, in some, on the context.
-  std::vector<std::byte> frequencies() const;
-
-  // Whether keys in the cache can turn to other positions; and the programs that turn those of a cache
-  // group's rows, by as much as write_turns said last. A group whose keys have no positions has none.
-  bool rotates() const { return !rotations_.empty(); }
-  const std::vector<Program>& rotations() const { return rotations_; }
-  // By so many positions; with no submission in flight.
-  void write_turns(double positions);
-
-  // Throws DeviceError when a file that the device reads was cut or cannot be read any more: what
-  // was computed since is worth nothing, and neither is the model.
-  void check_files() const;
-
-  // The parts of a prompt's body in their order, up to the last matmul; empty unless the model was
-  // loaded for it. For programs that look into a model: nothing is fused then.
-  const std::vector<Observation>& observations() const { return observations_; }
-
-  // Labels of the commands that one row of a class runs, in order: what a launch count is made of.
+  const AheadPrograms& ahead() const { return programs_.ahead; }
+  const Adapters& adapters() const { return weights()->adapters; }
+  Program first_convolution() const { return programs_.first_convolution; }
+  Program encode() const { return programs_.encode; }
+  Binding frames() const { return context_.frames.binding(); }
+  Binding encoded() const { return programs_.encoded; }
+  Program encode_image() const { return programs_.encode_image; }
+  Program project_image() const { return programs_.project_image; }
+  Binding patches() const { return context_.patches.binding(); }
+  Binding image_vectors() const { return programs_.image_vectors; }
+  Binding vectors(uint32_t row) const { return context_.vectors_of(row); }
+  Program aligned() const { return programs_.aligned; }
+  Binding alignment() const { return context_.alignment.binding(); }
+  uint32_t alignment_width() const { return context_.sizes.alignment_width; }
+  Program choose() const { return programs_.choose; }
+  Program choose_scored() const { return programs_.choose_scored; }
+  bool has_prediction_head() const { return arch().n_ahead > 0; }
+  Binding logits() const { return programs_.logits; }
+  uint32_t output_width() const { return weights()->output_width(); }
+  bool classifies() const { return weights()->classifies(); }
+  Binding picked() const { return context_.picked.binding(); }
+  Binding mask(uint32_t head_row) const { return context_.mask(head_row); }
+  uint64_t mask_bytes() const { return context_.sizes.mask_bytes; }
+  uint32_t max_texts() const { return context_.sizes.max_texts; }
+  uint32_t max_generated_rows() const { return context_.sizes.max_generated_rows; }
+  uint32_t generated_rows_per_pass() const { return programs_.passes.generated_rows_per_pass; }
+  uint32_t max_prompt_rows() const { return context_.sizes.max_prompt_rows; }
+  uint32_t max_rows() const { return context_.sizes.max_rows; }
+  uint32_t max_step_rows() const { return context_.sizes.max_step_rows; }
+  uint32_t max_scratch_rows() const { return context_.sizes.max_scratch_rows; }
+  uint32_t max_head_rows() const { return context_.sizes.max_head_rows; }
+  const SubmissionLimits& submission_limits() const { return context_.submission_limits; }
+  uint64_t sequence_update_bytes() const { return context_.sequence_update_bytes(); }
+  uint32_t chain_steps() const { return context_.sizes.chain_steps; }
+  uint32_t max_rows_in_flight() const { return context_.sizes.max_rows_in_flight; }
+  uint64_t weight_bytes() const { return weights()->tensors->bytes(); }
+  std::vector<std::byte> frequencies() const { return context_.frequencies.bytes(); }
+  bool rotates() const { return !rotations().empty(); }
+  const std::vector<OwnedProgram>& rotations() const { return programs_.rotations.programs(); }
+  void write_turns(double positions) { programs_.rotations.write_turns(positions); }
+  void check_files() const { weights()->check_files(); }
   const std::vector<std::string>& labels(RowClass row_class) const {
-    return labels_[static_cast<size_t>(row_class)];
+    return programs_.passes.labels[static_cast<size_t>(row_class)];
   }
 
  private:
-  explicit Model(std::shared_ptr<Device> device) : device_(std::move(device)) {}
-
-  void size_steps(const LoadOptions& options);
-  void import(const ModelSource& source, const LoadOptions& options);
-  void divide(ModelSource& source, const LoadOptions& options);
-  WeightPlacement place(const ModelSource& source, const LoadOptions& options);
-  MemoryLeft memory_left(const LoadOptions& options) const;
-  ContextNeeds context_needs(uint64_t scratch_bytes) const;
-  void describe_layers();
-  void import_adapters(const LoadOptions& options);
-  void note_threads();
-  void plan(const LoadOptions& options);
-  void find_alignment_heads(const LoadOptions& options);
-  uint64_t frames_bytes() const;
-  uint64_t patches_bytes() const;
-  uint64_t vectors_bytes() const;
-  uint64_t alignment_bytes() const {
-    return uint64_t{max_head_rows()} * alignment_width() * sizeof(float);
-  }
-  void allocate();
-  void compile();
-  void compile_rotations(const ForwardMemory& memory, const StepMemory& step);
-
-  std::vector<Binding> place_frequencies();
-  void place_ones();
-  void read_output_scales();
-  std::optional<std::string_view> rope_factors();
-  void write_frequencies();
-
-  std::shared_ptr<Device> device_;
-  ModelConfig config_;
-  ArchDescriptor arch_;
-  std::vector<std::string> notes_;
-  std::unique_ptr<Weights> weights_;
-  Adapters adapters_;
-  std::vector<OwnedBuffer> frequencies_;
-  std::vector<Binding> layer_frequencies_;
-  OwnedBuffer ones_;                // as ForwardMemory has them; empty where nothing reads them
-  std::vector<OwnedBuffer> turns_;  // float32 [2 * pairs] for each of frequencies_
-  std::vector<Program> rotations_;  // of each cache group; empty where keys cannot turn
-  uint32_t context_ = 0;
-  uint32_t max_prompt_rows_ = 0;
-  uint32_t generated_rows_per_pass_ = kMaxFewRows;
-  uint64_t host_weight_bytes_ = 0;  // of weights in the host's memory, where the device has its own
-  uint64_t kept_free_ = 0;          // of the device's memory, for what reads them
-  std::vector<GroupShape> groups_;  // of the cache
-  std::vector<uint32_t> n_pages_;   // of each group
-  std::unique_ptr<KvCache> cache_;
-  std::unique_ptr<SequenceStore> sequences_;
-  std::unique_ptr<Scratch> scratch_;
-  OwnedBuffer picked_, masks_, rows_, spans_, statuses_, frames_, alignment_, patches_, vectors_;
-  SubmissionLimits limits_;
-  bool is_observed_ = false;
-  std::vector<Observation> observations_;
-  std::array<ClassPrograms, 3> programs_ = {}, adapted_programs_ = {};
-  std::array<std::vector<std::string>, 3> labels_;
-  Program choose_, choose_scored_, choose_ahead_, first_convolution_, encode_, aligned_;
-  Program encode_image_, project_image_;
-  std::vector<Program> compiled_;
-  Binding logits_, encoded_, image_vectors_;
+  Context context_;
+  Programs programs_;
 };
+
+inline Outcome await(const Model& model, Ticket ticket) {
+  return await(model.own_context(), ticket);
+}
+inline void await_all_well(const Model& model, Ticket ticket) {
+  await_all_well(model.own_context(), ticket);
+}
 
 }  // namespace akunu

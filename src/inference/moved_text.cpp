@@ -81,7 +81,7 @@ void turn_keys(Model& model, SequenceCache& cache, const MovedPositions& moved, 
   model.write_turns(-static_cast<double>(moved.by));
   std::vector<Row> rows;
   for (uint32_t group = 0; group < model.rotations().size(); ++group) {
-    const Program program = model.rotations()[group];
+    const Program program = model.rotations()[group].get();
     if (program.handle == nullptr) continue;  // its keys have no positions
     uint32_t position = std::max(moved.first, moved.saved.first_entries[group] * kPagePositions);
     while (position < moved.n) {

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/rows.h"
-#include "inference/model.h"
+#include "inference/programs.h"
 
 namespace akunu {
 
@@ -19,10 +21,27 @@ struct InputSquares {
   std::vector<uint64_t> n_rows;  // of each matrix
 };
 
+// A part of the pass of a prompt, unfused, that ends where the input of a matmul is complete.
+struct Observation {
+  Program program;
+  std::string weight;  // in the file
+  Binding input;       // float32 [rows * n_inputs, k]
+  uint32_t k = 0;
+  uint32_t n_inputs = 1;    // of a row: one for all of its experts, or one for each
+  uint32_t n_matrices = 1;  // experts of a stack
+  uint32_t n_chosen = 1;    // matrices that a row goes to
+  std::optional<Binding> routes = std::nullopt;  // ExpertRoute [rows, n_chosen], of a stack
+};
+
 class Observer {
  public:
-  // The model must be loaded to be observed, and have no scheduler; nothing else may use it.
-  explicit Observer(Model& model);
+  // Loads a model for a text of so many positions. Throws as load_weights and Context, and UnsupportedModelError where
+  // the device rounds the inputs of matmuls.
+  static std::unique_ptr<Observer> load(const std::string& path,
+                                        const std::shared_ptr<Device>& device,
+                                        uint32_t n_positions);
+  Observer(std::shared_ptr<const Weights> weights, std::shared_ptr<Device> device,
+           const LoadOptions& options);
 
   // Computes a text from its beginning. `check` is called between steps; what it throws ends this.
   // ArgumentError for tokens outside the vocabulary and more than the context holds.
@@ -34,7 +53,9 @@ class Observer {
  private:
   void look(const Observation& observation, uint32_t n_rows, InputSquares& squares);
 
-  Model& model_;
+  Context context_;
+  std::vector<Observation> observations_;  // of a prompt's body, in order, up to the last matmul
+  Programs programs_;
   std::map<std::string, InputSquares> squares_;
   std::vector<float> rows_;
   std::vector<ExpertRoute> routes_;

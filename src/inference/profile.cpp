@@ -60,7 +60,7 @@ std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request
   if (!slot)
     throw OutOfMemoryError("the cache has no room for " + std::to_string(n_positions) +
                            " positions");
-  Step step(model);
+  Step step(model.own_context(), model.own_programs());
   Row row{};
   row.sequence = *slot;
   row.adapter = kNone;

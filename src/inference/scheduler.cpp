@@ -64,7 +64,7 @@ Scheduler::Scheduler(Model& model, const SchedulerOptions& options, Model* draft
       head_(model.has_prediction_head() ? std::make_unique<PredictionHead>(model) : nullptr),
       composer_(model, cache_, costs_, draft_model_.get(), head_.get()),
       results_(model, cache_, chain_steps_, head_.get()),
-      step_(model) {
+      step_(model.own_context(), model.own_programs()) {
   statuses_.reserve(model.max_rows());
   active_.reserve(model.max_texts());
   try {

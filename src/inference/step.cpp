@@ -21,8 +21,9 @@ std::string largest_of(Format cache) {
 
 }  // namespace
 
-Step::Step(const Model& model) : model_(model) {
-  const SubmissionLimits limits = model.submission_limits();
+Step::Step(const Context& context, const Programs& programs)
+    : context_(context), programs_(programs) {
+  const SubmissionLimits& limits = context.submission_limits;
   rows_.reserve(limits.max_rows);
   spans_.reserve(limits.max_rows);
   updates_.reserve(limits.max_updates);
@@ -54,12 +55,12 @@ void Step::update(std::span<const Update> updates) {
 
 bool Step::update_sequence(uint32_t sequence, const Choosing& choosing,
                            std::span<const uint32_t> log) {
-  const SequenceStore& store = model_.sequences();
+  const SequenceStore& store = context_.sequences;
   const auto tokens = std::as_bytes(log.empty() ? std::span<const uint32_t>(store[sequence].tokens)
                                                 : log),
              options = std::as_bytes(std::span(choosing.options));
   const uint64_t n_bytes = sizeof choosing.record + options.size() + tokens.size();
-  if (sequence_bytes_ + n_bytes > model_.sequence_update_bytes()) return false;
+  if (sequence_bytes_ + n_bytes > context_.sequence_update_bytes()) return false;
   sequence_bytes_ += n_bytes;
   update(store.record(sequence), std::as_bytes(std::span(&choosing.record, 1)));
   if (!options.empty()) update(store.options(sequence), options);
@@ -70,7 +71,7 @@ bool Step::update_sequence(uint32_t sequence, const Choosing& choosing,
 uint32_t Step::add_generated(const Row& first, uint32_t n_rows, Logits logits, bool choose) {
   assert(prompt_.n_rows == 0);
   const auto first_index = static_cast<uint32_t>(rows_.size());
-  const uint32_t most = model_.generated_rows_per_pass();
+  const uint32_t most = programs_.passes.generated_rows_per_pass;
   Row row = first;
   for (uint32_t left = n_rows; left > 0;) {
     // A pass has one span of a sequence.
@@ -204,10 +205,10 @@ Ticket Step::submit_ahead(Device& device, int32_t priority) {
     if (number(group))
       runs.emplace_back(group.n_rows == 1 ? RowClass::single : RowClass::few, group);
   if (prompt_.n_rows > 0 && number(prompt_)) runs.emplace_back(RowClass::many, prompt_);
-  for (const auto& [row_class, run] : runs) add_pass(model_.programs(row_class).ahead, run);
+  for (const auto& [row_class, run] : runs) add_pass(programs_.ahead.of(row_class).body, run);
   for (const auto& [row_class, run] : runs)
-    if (run.n_head_rows > 0) add_pass(model_.programs(row_class).ahead_logits, run);
-  add_choices(model_.choose_ahead());
+    if (run.n_head_rows > 0) add_pass(programs_.ahead.of(row_class).logits, run);
+  add_choices(programs_.ahead.choose);
   Replay replay = replay_of_passes();
   replay.priority = priority;
   const Ticket ticket = device.submit(replay);
@@ -241,18 +242,18 @@ void Step::add_pass(Program program, const Run& run) {
 
 Replay Step::make_replay(Part part, bool go_on) {
   const auto programs = [&](const Run& group) -> const ClassPrograms& {
-    return model_.programs(group.n_rows == 1 ? RowClass::single : RowClass::few, group.is_adapted);
+    return programs_.of(group.n_rows == 1 ? RowClass::single : RowClass::few, group.is_adapted);
   };
-  const ClassPrograms& prompt = model_.programs(RowClass::many, prompt_.is_adapted);
+  const ClassPrograms& prompt = programs_.of(RowClass::many, prompt_.is_adapted);
   passes_.clear();
   if (part != Part::choice) {
     for (const Run& group : generated_) add_pass(programs(group).body, group);
-    if (prompt_.n_rows > 0) add_pass(prompt_.is_aligned ? model_.aligned() : prompt.body, prompt_);
+    if (prompt_.n_rows > 0) add_pass(prompt_.is_aligned ? programs_.aligned : prompt.body, prompt_);
     for (const Run& group : generated_)
       if (group.n_head_rows > 0) add_pass(programs(group).logits, group);
     if (prompt_.n_head_rows > 0) add_pass(prompt.logits, prompt_);
   }
-  if (part != Part::logits) add_choices(has_scored_ ? model_.choose_scored() : model_.choose());
+  if (part != Part::logits) add_choices(has_scored_ ? programs_.choose_scored : programs_.choose);
 
   Replay replay = replay_of_passes();
   if (go_on) replay.rows = {}, replay.spans = {};
@@ -268,17 +269,17 @@ Replay Step::replay_of_passes() const {
   return replay;
 }
 
-Outcome await(Model& model, Ticket ticket) {
-  const Outcome outcome = model.device().wait(ticket, kForever);
-  model.check_files();  // first: numbers of a file that was cut explain everything else
+Outcome await(const Context& context, Ticket ticket) {
+  const Outcome outcome = context.device->wait(ticket, kForever);
+  context.weights->check_files();  // first: numbers of a file that was cut explain everything else
   if (!outcome.finished) throw DeviceError("the device did not finish a step within a day");
   return outcome;
 }
 
-void await_all_well(Model& model, Ticket ticket) {
-  const Outcome outcome = await(model, ticket);
+void await_all_well(const Context& context, Ticket ticket) {
+  const Outcome outcome = await(context, ticket);
   for (const Status& status : outcome.statuses)
-    if (status.code != kStatusOk) throw DeviceError(describe(status, model.cache()));
+    if (status.code != kStatusOk) throw DeviceError(describe(status, context.cache));
 }
 
 std::string describe(const Status& status, const KvCache& cache) {

@@ -5,14 +5,16 @@
 
 #include <vector>
 
-#include "inference/model.h"
+#include "inference/context.h"
+#include "inference/programs.h"
 #include "inference/task.h"
 
 namespace akunu {
 
 class Step {
  public:
-  explicit Step(const Model& model);
+  // Both must outlive this.
+  Step(const Context& context, const Programs& programs);
 
   void clear();
   bool empty() const { return rows_.empty(); }
@@ -30,7 +32,7 @@ class Step {
   // Rows whose logits are wanted.
   enum class Logits : uint8_t { none, last, all };
   // A run of rows of one sequence from `first.position` on, which run the `single` or `few` kernels,
-  // in groups of at most the model's generated_rows_per_pass. `choose`: the last row's token is chosen and logged, and the
+  // in groups of at most the programs' generated_rows_per_pass. `choose`: the last row's token is chosen and logged, and the
   // row moves on. Of a run with kRowScored all rows with logits are scored. Returns the index of the
   // first.
   uint32_t add_generated(const Row& first, uint32_t n_rows, Logits logits, bool choose);
@@ -89,7 +91,8 @@ class Step {
   void add_pass(Program program, const Run& run);
   void add_choices(Program program);
 
-  const Model& model_;
+  const Context& context_;
+  const Programs& programs_;
   std::vector<Row> rows_;
   std::vector<Span> spans_;
   std::vector<Update> updates_;
@@ -106,10 +109,10 @@ class Step {
 };
 
 // Until the device has done what was submitted. Throws DeviceError where the device failed, and what
-// Model::check_files throws. What went wrong with single rows is in the outcome.
-Outcome await(Model& model, Ticket ticket);
+// Weights::check_files throws. What went wrong with single rows is in the outcome.
+Outcome await(const Context& context, Ticket ticket);
 // The same; throws a DeviceError that tells what is wrong with the first bad row, if there is one.
-void await_all_well(Model& model, Ticket ticket);
+void await_all_well(const Context& context, Ticket ticket);
 
 // What is wrong with a row: which operation found it, at which position of its text, and why.
 std::string describe(const Status& status, const KvCache& cache);

@@ -1,57 +1,88 @@
-// Weights: a model's tensors on a device. Immutable, and apart from the model, so that contexts,
-// draft models and a reload can share them.
+// What a file holds, on a device: its shape, its tensors and its adapters. Nothing here depends on how large a context
+// is or how many texts run: contexts of one model share its weights, and the last one frees them.
 #pragma once
 
-#include <map>
+#include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "core/arch.h"
 #include "core/device.h"
-#include "core/forward.h"
-#include "files/model_source.h"
+#include "core/error.h"
+#include "inference/adapters.h"
+#include "inference/context_plan.h"
+#include "inference/device_tensors.h"
 
 namespace akunu {
 
-// What the tensors of a source are on a device, before it has any memory for them: bindings are empty. Of `n_ranks`
-// devices that compute it together each has its share.
-TensorMap outlines(const ModelSource& source, uint32_t n_ranks = 1);
+// Immutable once it is loaded, so that several threads may read it.
+struct Weights {
+  std::string path;
+  std::shared_ptr<Device> device;  // counts the memory of what is here
+  ModelConfig config;
+  ArchDescriptor arch;  // with what the file says of it: output scales, alignment heads
+  std::vector<std::string> notes;
+  std::unique_ptr<DeviceTensors> tensors;
+  Adapters adapters;
+  OwnedBuffer ones;         // as ForwardMemory has them; empty where nothing reads them
+  uint64_t host_bytes = 0;  // of tensors in the host's memory, where the device has its own
+  uint64_t kept_free = 0;   // of the device's memory, for what reads those
 
-class Weights {
- public:
-  // Imports every tensor of the source: where its bytes lie if the device can read them there. Those
-  // of one dimension become float32. Throws UnsupportedModelError for one that is quantised.
-  // `in_host_memory`: names of those that a device with its own memory reads from the host's.
-  Weights(std::shared_ptr<Device> device, const ModelSource& source,
-          const std::set<std::string, std::less<>>& in_host_memory = {});
-  Weights(const Weights&) = delete;
-  Weights& operator=(const Weights&) = delete;
+  // Numbers of a row that comes out: logits, or an encoder's vector.
+  uint32_t output_width() const { return akunu::output_width(arch, tensors->map()); }
+  // Whether what comes out are scores of a classifier.
+  bool classifies() const { return tensors->map().contains("head.output.weight"); }
 
-  const TensorMap& tensors() const { return tensors_; }
-  // What the file calls a tensor of the map, printable.
-  const std::string& name_in_file(std::string_view canonical) const {
-    return names_in_file_.find(canonical)->second;
-  }
-  // Of all tensors, as they lie on the device.
-  uint64_t bytes() const;
-
-  // What became of a file that the device still reads (see MappedFile::damage); nothing if all is
-  // well. Ask after every step, before its result is believed. Neither allocates nor throws where
-  // all is well.
-  std::optional<std::string> damage() const;
-
- private:
-  OwnedWeight import(const SourceTensor& tensor, bool in_host_memory);
-
-  std::shared_ptr<Device> device_;
-  std::vector<std::weak_ptr<const MappedFile>> files_;  // the device keeps those that it reads
-  std::vector<OwnedBuffer> vectors_;                    // converted to float32
-  std::vector<OwnedWeight> imported_;
-  TensorMap tensors_;
-  std::map<std::string, std::string, std::less<>> names_in_file_;  // of tensors_
+  // Throws DeviceError when a file that the device reads was cut or cannot be read any more: what
+  // was computed since is worth nothing, and neither are the weights.
+  void check_files() const;
 };
+
+// Reads a model from a file or directory. Throws ModelFormatError, UnsupportedModelError, DeviceError, OutOfMemoryError
+// or ArgumentError. Of the options, the first context's size counts where a device has its own memory: what has no room
+// beside such a context stays in the host's.
+std::shared_ptr<const Weights> load_weights(const std::string& path, std::shared_ptr<Device> device,
+                                            const LoadOptions& options);
+// Likewise, of what a reader has read.
+std::shared_ptr<const Weights> load_weights(const ModelSource& source,
+                                            std::shared_ptr<Device> device,
+                                            const LoadOptions& options);
+
+// What a device can still give to a model with these options, of whose weights so many bytes lie in the host's memory.
+MemoryLeft memory_left(const Device& device, const LoadOptions& options, uint64_t host_bytes);
+
+// Of the number that some models multiply the residual by behind a layer.
+std::string output_scale_name(size_t layer);
+
+// What `run` finds wrong with a model, said of its file.
+template <class Run>
+auto blaming(const std::string& path, Run&& run) {
+  try {
+    return run();
+  } catch (const ModelFormatError& error) {
+    throw ModelFormatError(path + ": " + error.what());
+  } catch (const UnsupportedModelError& error) {
+    throw UnsupportedModelError(path + ": " + error.what());
+  }
+}
+
+// The same for what is made of weights that are there. If a file was cut meanwhile, that is the better answer.
+template <class Run>
+auto blaming(const Weights& weights, Run&& run) {
+  const auto blame_damage = [&] {
+    if (const std::optional<std::string> damage = weights.tensors->damage())
+      throw ModelFormatError(*damage);
+  };
+  try {
+    auto made = blaming(weights.path, run);
+    blame_damage();
+    return made;
+  } catch (const Error&) {
+    blame_damage();
+    throw;
+  }
+}
 
 }  // namespace akunu

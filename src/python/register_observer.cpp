@@ -23,12 +23,7 @@ class NativeObserver {
   NativeObserver(const std::filesystem::path& path, uint32_t context, const std::string& device,
                  uint32_t threads) {
     const WithoutGil without_gil;
-    model_ = Model::load(path.string(), create_device(device, {.threads = threads}),
-                         {.context = context,
-                          .kv_memory = std::nullopt,
-                          .kv_format = Format::f16,
-                          .observed = true});
-    observer_ = std::make_unique<Observer>(*model_);
+    observer_ = Observer::load(path.string(), create_device(device, {.threads = threads}), context);
   }
 
   void add(const std::vector<uint32_t>& tokens) {
@@ -52,7 +47,6 @@ class NativeObserver {
   }
 
  private:
-  std::unique_ptr<Model> model_;
   std::unique_ptr<Observer> observer_;
 };
 

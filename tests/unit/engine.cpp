@@ -157,7 +157,7 @@ void test_no_allocation(const std::string& path) {
   device.write(store.log(*sequence, 0), std::as_bytes(std::span(tokens)));
   device.write(store.page_table(0, *sequence), std::as_bytes(std::span(store[*sequence].pages[0])));
 
-  Step step(*engine.model);
+  Step step(engine.model->own_context(), engine.model->own_programs());
   bool all_well = true;
   const auto steps = [&](uint32_t n_rows, bool prompt) {
     for (uint32_t i = 0; i < kSteps; ++i) {

@@ -7,10 +7,10 @@
 #include <random>
 
 #include "core/error.h"
+#include "files/names.h"
+#include "inference/device_tensors.h"
 #include "unit/engine.h"
 #include "unit/half.h"
-#include "files/names.h"
-#include "inference/weights.h"
 
 namespace akunu::test {
 namespace {
@@ -60,9 +60,9 @@ void test_one_is_added_where_a_rule_says_so() {
                {Format::bf16, part_of<uint16_t>({0x3f00, 0xbe80, 0})}};
   for (const auto& [format, part] : cases) {
     const SourceTensor raw = tensor_of("norm.weight", format, {3}, {part});
-    const Weights weights(device, source_of(give_names(rules, "norm.weight", raw, {})));
-    const auto found = weights.tensors().find("output_norm.weight");
-    check(found != weights.tensors().end() && found->second.format == Format::f32 &&
+    const DeviceTensors weights(device, source_of(give_names(rules, "norm.weight", raw, {})));
+    const auto found = weights.map().find("output_norm.weight");
+    check(found != weights.map().end() && found->second.format == Format::f32 &&
               read(*device, found->second) == std::vector{1.5f, 0.75f, 1.0f},
           format_info(format).name);
   }
@@ -74,7 +74,7 @@ void test_what_is_refused_leaves_nothing_on_the_device() {
   const auto refused = [&](SourceTensor tensor, std::string_view text) {
     const SourceTensor sound = tensor_of("a", Format::f32, {2, 2}, {part_of<float>({1, 2, 3, 4})});
     const std::string message = message_of<UnsupportedModelError>(
-        [&] { Weights(device, source_of({sound, std::move(tensor)})); });
+        [&] { DeviceTensors(device, source_of({sound, std::move(tensor)})); });
     check(contains(message, "made.up: tensor b") && contains(message, text), message);
     check(device->memory_use().empty(), "what was imported before is released");
   };
@@ -95,8 +95,8 @@ void test_three_dimensions_are_rows() {
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
   const WeightPart part = part_of(numbers);
   const SourceTensor raw = tensor_of("x", Format::f32, {2, 3, 4}, {part});
-  const Weights weights(device, source_of(give_names(rules, "experts.weight", raw, {})));
-  const Weight& weight = weights.tensors().at("all.weight");
+  const DeviceTensors weights(device, source_of(give_names(rules, "experts.weight", raw, {})));
+  const Weight& weight = weights.map().at("all.weight");
   check(weight.rows == 6 && weight.k == 4 && read(*device, weight) == numbers, "[2 * 3, 4]");
   check(weight.planes[0].buffer.contents == part.bytes.data(), "where they lie");
   check(contains(

@@ -20,7 +20,7 @@ class ThreeTexts {
 
   ThreeTexts(const std::string& path, std::shared_ptr<Device> device)
       : model(Model::load(path, std::move(device), {.context = 1024, .kv_memory = std::nullopt})),
-        step(*model) {
+        step(model->own_context(), model->own_programs()) {
     check(model->cache().groups()[0].pages.n_pages() >= kTexts, "there is a page for each text");
     for (uint32_t text = 0; text < kTexts; ++text) {
       SequenceStore& store = model->sequences();

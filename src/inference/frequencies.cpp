@@ -1,0 +1,118 @@
+#include "inference/frequencies.h"
+
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <tuple>
+
+#include "core/error.h"
+#include "inference/rope_factors.h"
+
+namespace akunu {
+namespace {
+
+// Dynamic NTK: a longer context turns slow frequencies slower still, by a larger base.
+double stretched_theta(const LayerDescriptor& layer, uint32_t trained, uint32_t context) {
+  const double theta = static_cast<double>(layer.rope_theta);
+  const double factor = static_cast<double>(layer.rope_dynamic_factor);
+  if (factor == 1 || context <= trained || layer.rope_dim <= 2) return theta;
+  const double stretch = factor * context / trained - (factor - 1);
+  return theta * std::pow(stretch, layer.rope_dim / (layer.rope_dim - 2.0));
+}
+
+// The tensor of factors that holds for this context, if the file has any: the one there is, or of two
+// the long one where the context goes beyond what the model was first trained on. It is chosen by the
+// context and not by a text's length: rows of texts of all lengths share steps and prefixes.
+std::optional<std::string_view> rope_factors(const Weights& weights, uint32_t context,
+                                             std::vector<std::string>& notes) {
+  const TensorMap& tensors = weights.tensors->map();
+  const bool has_long = tensors.contains(kLongRopeFactors);
+  if (has_long != tensors.contains(kShortRopeFactors))
+    throw ModelFormatError(
+        "tensor " + weights.tensors->name_in_file(has_long ? kLongRopeFactors : kShortRopeFactors) +
+        " is there, its twin for " + (has_long ? "short" : "long") + " contexts is not");
+  if (tensors.contains(kRopeFactors)) {
+    if (has_long)
+      throw ModelFormatError("tensor " + weights.tensors->name_in_file(kRopeFactors) +
+                             " is there, and long and short ones besides");
+    return kRopeFactors;
+  }
+  if (!has_long) return std::nullopt;
+  const ModelConfig& config = weights.config;
+  const uint32_t original =
+      config.rope_original_context != 0 ? config.rope_original_context : config.context_length;
+  if (context <= original) return kShortRopeFactors;
+  notes.push_back("positions turn by the factors for contexts beyond " + std::to_string(original) +
+                  " (long-RoPE), in short texts too: context is " + std::to_string(context));
+  return kLongRopeFactors;
+}
+
+}  // namespace
+
+Frequencies::Frequencies(const Weights& weights, const std::shared_ptr<Device>& device)
+    : device_(device) {
+  std::map<std::tuple<uint32_t, float, float, float, bool>, Binding> made;
+  for (const LayerDescriptor& layer : weights.arch.layers) {
+    Binding& binding = made[{layer.rope_dim, layer.rope_theta, layer.rope_linear_factor,
+                             layer.rope_dynamic_factor, layer.rope_factors}];
+    if (!binding && layer.rope_style != RopeStyle::none) {
+      buffers_.emplace_back(device_, layer.rope_dim / 2 * sizeof(float), "constants");
+      binding = buffers_.back().binding();
+    }
+    of_layers_.push_back(binding);
+  }
+}
+
+// inverse_frequency[i] = theta^(-2i / rope_dim) / factor[i] / linear factor (Su et al., 2021; the
+// factors are Llama 3.1's, computed by whoever made the file, or long-RoPE's).
+std::vector<std::string> Frequencies::write(const Weights& weights, uint32_t context) {
+  std::vector<std::string> notes;
+  std::vector<float> factors;
+  const DeviceTensors& tensors = *weights.tensors;
+  const std::optional<std::string_view> name = rope_factors(weights, context, notes);
+  if (name) {
+    const Weight& found = tensors.map().find(*name)->second;
+    if (found.format != Format::f32 || found.rows != 1)
+      throw UnsupportedModelError("tensor " + tensors.name_in_file(*name) +
+                                  " is a matrix; akunu has a vector there");
+    factors.resize(found.k);
+    device_->read(found.planes[0], std::as_writable_bytes(std::span(factors)));
+  }
+  for (size_t n = 0; n < of_layers_.size(); ++n) {  // layers that rotate alike share a buffer
+    const LayerDescriptor& layer = weights.arch.layers[n];
+    if (layer.rope_style == RopeStyle::none) continue;
+    const uint32_t n_pairs = layer.rope_dim / 2;
+    if (name && layer.rope_factors && factors.size() != n_pairs)
+      throw ModelFormatError("tensor " + tensors.name_in_file(*name) + " has " +
+                             std::to_string(factors.size()) + " factors; the rotary dimension " +
+                             std::to_string(layer.rope_dim) + " asks for " +
+                             std::to_string(n_pairs));
+    const double theta = stretched_theta(layer, weights.config.context_length, context);
+    std::vector<float> inverse(n_pairs);
+    for (uint32_t i = 0; i < n_pairs; ++i) {
+      const double factor =
+          factors.empty() || !layer.rope_factors ? 1.0 : static_cast<double>(factors[i]);
+      if (!(factor > 0) || !std::isfinite(factor))
+        throw ModelFormatError("tensor " + tensors.name_in_file(*name) + " holds " +
+                               std::to_string(factor) + " at " + std::to_string(i) +
+                               "; factors must be positive");
+      inverse[i] = static_cast<float>(std::pow(theta, -2.0 * i / layer.rope_dim) / factor /
+                                      static_cast<double>(layer.rope_linear_factor));
+    }
+    device_->write(of_layers_[n], std::as_bytes(std::span(inverse)));
+  }
+  return notes;
+}
+
+std::vector<std::byte> Frequencies::bytes() const {
+  std::vector<std::byte> all;
+  for (const OwnedBuffer& each : buffers_) {
+    const size_t n = all.size();
+    all.resize(n + each.get().size);
+    device_->read(each.binding(), std::span(all).subspan(n));
+  }
+  return all;
+}
+
+}  // namespace akunu

@@ -1,0 +1,56 @@
+// Programs: the forward passes of a model, compiled for one context. Steps run them (step.h).
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "inference/ahead_programs.h"
+#include "inference/context.h"
+#include "inference/key_rotations.h"
+#include "inference/program_compiler.h"
+
+namespace akunu {
+
+// The programs of one row class.
+struct ClassPrograms {
+  Program body;
+  Program logits;
+};
+
+struct Programs {
+  // Of a context that outlives them.
+  explicit Programs(const Context& context) : Programs(ProgramCompiler(context, false)) {}
+  // Of a compiler that may have compiled more, for others.
+  explicit Programs(ProgramCompiler&& compiler);
+  Programs(const Programs&) = delete;
+  Programs& operator=(const Programs&) = delete;
+
+  // With `adapted`, those that add to rows what their adapters say. A row without one has the same
+  // bits from both.
+  const ClassPrograms& of(RowClass row_class, bool is_adapted = false) const {
+    return (is_adapted ? adapted : by_class)[static_cast<size_t>(row_class)];
+  }
+
+  std::array<ClassPrograms, 3> by_class = {}, adapted = {};
+  Program choose;
+  Program choose_scored;  // of rows of which some are scored
+  Binding logits;         // float32 [max_head_rows, output_width]
+  AheadPrograms ahead;
+  KeyRotations rotations;
+  // The body of prompts that also writes cross-attention's weights of rows with a head row, if the model
+  // names alignment heads.
+  Program aligned;
+  // Of a speech model: the encoder's two passes, over frames and over positions; and what comes out, float32
+  // [positions, dim].
+  Program first_convolution, encode;
+  Binding encoded;
+  // Of a model that reads images: the passes over patches, and of those that make vectors of them, a head row
+  // for each; and what comes out, float32 [head rows, dim].
+  Program encode_image, project_image;
+  Binding image_vectors;
+  CompiledPasses passes;  // owns all of these
+};
+
+}  // namespace akunu
