@@ -25,6 +25,7 @@ from akunu.speech.model import SpeechModel
 from akunu.speech.model_kind import is_speech_model
 from akunu.storage.disk_cache import keep_on_disk
 from akunu.storage.draft_vocabulary import check_draft_vocabulary
+from akunu.storage.loaded_files import LoadedFiles
 from akunu.storage.model_files import open_model_files, read_tokenizer
 from akunu.storage.native_load import begin_load
 from akunu.thread_choice import with_chosen_threads
@@ -93,7 +94,8 @@ def load(
     except BaseException:
         loading.abandon()
         raise
-    model = Model(loading.result(), tokenizer, path, files, chosen.max_waiting, choice)
+    of_files = LoadedFiles(path, tokenizer, files)
+    model = Model(loading.result(), of_files, chosen.max_waiting, choice)
     if chosen.cache_dir is None and chosen.cache_size != LoadOptions().cache_size:
         model._notes += ("cache_size is given without cache_dir: nothing is kept on the disk",)
     if chosen.cache_dir is not None:

@@ -8,9 +8,8 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
@@ -26,10 +25,15 @@ from akunu.embedding.reranking import ranking_facts_of
 from akunu.errors import MisuseError, UnsupportedModelError
 from akunu.grammar import Grammar
 from akunu.model_facts import CachePages, DiskCache, MemoryReport, ModelConfig, Occupancy
-from akunu.options.sampling_defaults import sampling_defaults_of
-from akunu.options.text_options import SamplingOptions, TextOptions, ToolsArgument
+from akunu.options.text_options import (
+    LoadOptions,
+    SamplingOptions,
+    TextOptions,
+    ToolsArgument,
+    refuses_options_of_load,
+)
 from akunu.session import Session
-from akunu.storage.model_identity import digest_of, seen_files
+from akunu.storage.native_load import begin_context
 from akunu.storage.session_state import ChatSettings, load_session
 from akunu.text.encode import Prompt
 from akunu.text.pipeline import Pipeline
@@ -44,7 +48,7 @@ from akunu.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from akunu.grammar import FreeText
-    from akunu.storage.model_files import ModelFiles
+    from akunu.storage.loaded_files import LoadedFiles
     from akunu.text.context_overflow import Shorten
     from akunu.text.reply_splitter import ReplySplitter
     from akunu.text.wakers import Wakers
@@ -65,27 +69,21 @@ class Model(EncoderCalls):
     def __init__(
         self,
         native: _core.NativeModel,
-        tokenizer: Tokenizer,
-        path: Path,
-        files: ModelFiles,
+        files: LoadedFiles,
         max_waiting: int,
         thread_choice: ThreadChoice | None = None,
     ) -> None:
         """Use `akunu.load`."""
-        self._pipeline = Pipeline(native, tokenizer, path, max_waiting)
-        self._tokenizer = tokenizer
+        self._pipeline = Pipeline(native, files.tokenizer, files.path, max_waiting)
+        self._files = files
         self._config = ModelConfig(**native.config)
         self._context = native.context
-        self._embedding = facts_of(native, path)
-        self._ranking = ranking_facts_of(native, path, tokenizer)
-        sampling, notes = sampling_defaults_of(files, path)
-        self._files = seen_files(files)
-        self._pipeline.sampling_defaults = MappingProxyType(sampling)
+        self._embedding = facts_of(native, files.path)
+        self._ranking = ranking_facts_of(native, files.path, files.tokenizer)
+        self._pipeline.sampling_defaults = files.sampling_defaults
         self.thread_choice = thread_choice
         chosen = [thread_choice.note()] if thread_choice else []
-        self._notes = (*native.notes, *chosen, *tokenizer.notes, *notes)
-        self._path = path
-        self._is_building = threading.Lock()  # held while the digest is made
+        self._notes = (*native.notes, *chosen, *files.notes)
 
     @property
     def _native(self) -> _core.NativeModel | None:
@@ -101,12 +99,12 @@ class Model(EncoderCalls):
     @property
     def path(self) -> Path:
         """The file that the model came from."""
-        return self._path
+        return self._files.path
 
     @property
     def tokenizer(self) -> Tokenizer:
         """The model's tokenizer; it outlives the model."""
-        return self._tokenizer
+        return self._files.tokenizer
 
     @property
     def config(self) -> ModelConfig:
@@ -151,7 +149,7 @@ class Model(EncoderCalls):
         """Bytes that the model takes, by what they are for; of the tokenizer, about how many."""
         counted = self._open().memory
         total = counted.pop("total")
-        tokenizer = self._tokenizer.memory_bytes
+        tokenizer = self.tokenizer.memory_bytes
         counted |= {"tokenizer": tokenizer, "total": total + tokenizer}
         return MemoryReport(counted, self.occupancy.disk)
 
@@ -339,6 +337,44 @@ class Model(EncoderCalls):
         )
         return self._pipeline.run_async(request, n, stream)
 
+    @refuses_options_of_load
+    def new_context(
+        self,
+        *,
+        context: int | None = None,
+        kv_memory: int | None = None,
+        kv_type: str | None = None,
+        max_waiting: int | None = None,
+        prefix_cache: bool | None = None,
+    ) -> Model:
+        """Return a second model over the same weights, with a cache and a queue of its own.
+
+        It takes the memory of its cache and its steps, and generates what a model loaded with these
+        options would; they are those of `LoadOptions`, and what is left out has its default there,
+        not this model's value. Device, threads, adapters, prediction head and encoder of images are
+        this model's, and so is the file: it is not read again. It has no draft model and no
+        `cache_dir`. The two take turns on the device. Close each of them, in any order: the last
+        one frees the weights.
+
+        Raises OutOfMemoryError where the cache does not fit, and what `LoadOptions` raises.
+
+        >>> import akunu
+        >>> with akunu.load("ember", context=1024) as model:
+        ...     with model.new_context(context=256, kv_type="f32") as short:
+        ...         text = short.generate("Once upon a time", max_tokens=4)
+        ...         model.context, short.context
+        (1024, 256)
+        """
+        chosen = LoadOptions(
+            context=context,
+            kv_memory=kv_memory,
+            kv_type=kv_type,  # type: ignore[arg-type]  # None is the default
+            max_waiting=max_waiting,  # type: ignore[arg-type]
+            prefix_cache=prefix_cache,  # type: ignore[arg-type]
+        )
+        native = begin_context(self._open(), chosen).result()
+        return Model(native, self._files, chosen.max_waiting, self.thread_choice)
+
     def session(
         self,
         *,
@@ -386,12 +422,7 @@ class Model(EncoderCalls):
     @property
     def _digest(self) -> str:
         """A digest of the model's files; made once, it reads all of them."""
-        with self._is_building:
-            return self._made_digest
-
-    @cached_property
-    def _made_digest(self) -> str:
-        return digest_of(self._files)
+        return self._files.digest
 
     async def load_session_async(self, path: str | os.PathLike[str]) -> Session:
         """Await the session of a file; argument, result and errors are those of `load_session`.
@@ -514,6 +545,6 @@ class Model(EncoderCalls):
 
     def __repr__(self) -> str:
         """Name the model and say whether it is open."""
-        name = self._config.name or self._path.name
+        name = self._config.name or self.path.name
         state = "closed" if self._native is None else f"context {self._context}"
         return f"<akunu.Model {name!r}, {self._config.architecture}, {state}>"

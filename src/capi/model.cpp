@@ -6,7 +6,6 @@
 #include "capi/handles.h"
 #include "capi/objects.h"
 #include "files/printable.h"
-#include "inference/draft_model.h"
 #include "registry.h"
 
 namespace akunu::capi {
@@ -164,18 +163,11 @@ akunu_status akunu_load_model(const char* path, const akunu_load_options* option
     const auto object = std::make_shared<ModelObject>();
     object->path = path;
     object->files = seen_files(object->path);
-    object->engine = Engine::make();
     const LoadOptions options_here = load_options(given);
     const std::shared_ptr<Device> share = share_device(device, device_options(given, device));
-    if (given.draft != nullptr) {
-      check_draft_vocabulary(*object, given.draft);
-      // First, so that the model takes what is left.
-      object->engine->draft_model = load_draft_model(given.draft, share, options_here);
-    }
-    object->engine->model = Model::load(object->path, share, options_here);
-    object->engine->scheduler = std::make_unique<Scheduler>(
-        *object->engine->model, SchedulerOptions{.prefix_cache = !given.no_prefix_cache},
-        object->engine->draft_model.get());
+    if (given.draft != nullptr) check_draft_vocabulary(*object, given.draft);
+    object->engine = Engine::load(object->path, given.draft == nullptr ? "" : given.draft, share,
+                                  options_here, {.prefix_cache = !given.no_prefix_cache});
     *model = new_handle<akunu_model>(object);
     return AKUNU_OK;
   });

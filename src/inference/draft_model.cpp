@@ -38,14 +38,17 @@ void refuse(const Model& model) {
 
 }  // namespace
 
+LoadOptions draft_options(const ModelConfig& config, const LoadOptions& of_target) {
+  LoadOptions options;
+  options.kv_format = of_target.kv_format;
+  if (of_target.context) options.context = std::min(*of_target.context, config.context_length);
+  return options;
+}
+
 std::unique_ptr<Model> load_draft_model(const std::string& path, std::shared_ptr<Device> device,
                                         const LoadOptions& of_target) {
   const ModelSource source = open_model(path);
-  LoadOptions options;
-  options.kv_format = of_target.kv_format;
-  if (of_target.context)
-    options.context = std::min(*of_target.context, source.config.context_length);
-  return Model::load(source, std::move(device), options);
+  return Model::load(source, std::move(device), draft_options(source.config, of_target));
 }
 
 DraftText::~DraftText() { of_.end(*this); }

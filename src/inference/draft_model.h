@@ -24,8 +24,11 @@ namespace akunu {
 
 class DraftModel;
 
-// Loads one for a target that is loaded with these options: with a cache for one text that is as long
-// as the target's may be, or as the draft model knows. Throws as Model::load.
+// Of a draft model for a target with these options: a cache for one text that is as long as the target's
+// may be, or as the draft model knows.
+LoadOptions draft_options(const ModelConfig& config, const LoadOptions& of_target);
+
+// Loads one with them. Throws as Model::load.
 std::unique_ptr<Model> load_draft_model(const std::string& path, std::shared_ptr<Device> device,
                                         const LoadOptions& of_target);
 

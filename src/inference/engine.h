@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "core/home_process.h"
 #include "inference/model.h"
@@ -15,6 +16,18 @@ struct Engine {
   std::unique_ptr<Scheduler> scheduler;  // after the models: it dies first
   HomeProcess home;
 
+  // `draft_path`: of the model that proposes tokens; empty: none. Throws what load_draft_model, Model::load and the
+  // scheduler throw.
+  static std::shared_ptr<Engine> load(const std::string& path, const std::string& draft_path,
+                                      const std::shared_ptr<Device>& device,
+                                      const LoadOptions& options,
+                                      const SchedulerOptions& of_scheduler);
+  // Another context over a model's weights, on a share of its device. Of the options those of a context count.
+  static std::shared_ptr<Engine> over(const std::shared_ptr<const Weights>& weights,
+                                      const LoadOptions& options,
+                                      const SchedulerOptions& of_scheduler);
+
+ private:
   // In a forked child it is never destroyed: what it would wait for is not there (core/home_process.h).
   static std::shared_ptr<Engine> make() {
     return {new Engine, [](Engine* engine) {

@@ -19,8 +19,8 @@ PYBIND11_MODULE(_core, m) {
   akunu::python::register_waker(m);
   akunu::python::register_generation(m);
   akunu::python::register_logits(m);
-  akunu::python::register_load(m);
   akunu::python::register_model(m);
+  akunu::python::register_load(m);
   akunu::python::register_observer(m);
   akunu::python::register_profile(m);
   akunu::python::register_quantize(m);

@@ -65,29 +65,24 @@ class NativeLoad {
     if (mmproj) options.mmproj = mmproj->string();
     for (const auto& [layer, head] : alignment_heads)
       options.alignment_heads.push_back({layer, head});
-    std::packaged_task<std::shared_ptr<Engine>()> load(
-        [path = path.string(), device, threads, gpus, options, prefix_cache, max_waiting,
+    begin(
+        [path = path.string(), device, threads, gpus, options,
+         of_scheduler = SchedulerOptions{.prefix_cache = prefix_cache, .most_waiting = max_waiting},
          draft_path = draft ? draft->string() : std::string()] {
-          std::shared_ptr<Engine> engine = Engine::make();
-          const std::shared_ptr<Device> share =
-              share_device(device, {.threads = threads, .gpus = gpus});
-          // First, so that the model takes what is left.
-          if (!draft_path.empty())
-            engine->draft_model = load_draft_model(draft_path, share, options);
-          engine->model = Model::load(path, share, options);
-          engine->scheduler = std::make_unique<Scheduler>(
-              *engine->model,
-              SchedulerOptions{.prefix_cache = prefix_cache, .most_waiting = max_waiting},
-              engine->draft_model.get());
-          return engine;
+          return Engine::load(path, draft_path,
+                              share_device(device, {.threads = threads, .gpus = gpus}), options,
+                              of_scheduler);
         });
-    loaded_ = load.get_future();
-    try {
-      std::thread(std::move(load)).detach();
-    } catch (const std::system_error& error) {
-      throw DeviceError(std::string("the system refused a thread to load the model in: ") +
-                        error.what());
-    }
+  }
+  // Another context over the weights of a model.
+  NativeLoad(const NativeModel& of, const std::string& kv_type, bool prefix_cache,
+             uint32_t max_waiting, LoadOptions options) {
+    options.kv_format = kv_format(kv_type);
+    begin([weights = of.engine()->model->weights(), options,
+           of_scheduler =
+               SchedulerOptions{.prefix_cache = prefix_cache, .most_waiting = max_waiting}] {
+      return Engine::over(weights, options, of_scheduler);
+    });
   }
   ~NativeLoad() { abandon(); }
   NativeLoad(const NativeLoad&) = delete;
@@ -117,6 +112,18 @@ class NativeLoad {
   }
 
  private:
+  template <class Load>
+  void begin(Load&& run) {
+    std::packaged_task<std::shared_ptr<Engine>()> load(std::forward<Load>(run));
+    loaded_ = load.get_future();
+    try {
+      std::thread(std::move(load)).detach();
+    } catch (const std::system_error& error) {
+      throw DeviceError(std::string("the system refused a thread to load the model in: ") +
+                        error.what());
+    }
+  }
+
   std::future<std::shared_ptr<Engine>> loaded_;
   HomeProcess home_;
 };
@@ -149,6 +156,15 @@ void register_load(py::module_& m) {
            py::arg("draft") = py::none(), py::arg("mmproj") = py::none())
       .def("result", &NativeLoad::result)
       .def("abandon", &NativeLoad::abandon);
+  py::class_<NativeModel>(m.attr("NativeModel"))
+      .def(
+          "new_context",
+          [](const NativeModel& model, const std::string& kv_type, bool prefix_cache,
+             uint32_t max_waiting, const py::kwargs& options) {
+            return std::make_unique<NativeLoad>(model, kv_type, prefix_cache, max_waiting,
+                                                load_options(options));
+          },
+          py::kw_only(), py::arg("kv_type"), py::arg("prefix_cache"), py::arg("max_waiting"));
 }
 
 }  // namespace akunu::python

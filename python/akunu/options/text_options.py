@@ -17,11 +17,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import wraps
 from typing import Any, TypeAlias, cast
 
 from akunu.common.checks import refusal
 from akunu.common.typos import Function, explains_typos
-from akunu.errors import ArgumentError
+from akunu.errors import ArgumentError, MisuseError
 from akunu.grammar.structure import (
     STRUCTURE_DEFAULTS,
     Structure,
@@ -42,6 +43,7 @@ __all__ = [
     "ToolsArgument",
     "lists_load_options",
     "lists_sampling_options",
+    "refuses_options_of_load",
     "sampling_options",
 ]
 
@@ -125,6 +127,28 @@ def lists_sampling_options(function: Function) -> Function:
 def lists_load_options(function: Function) -> Function:
     """Likewise the fields of LoadOptions instead of `**options`."""
     return _listing(function, _listed(LoadOptions))
+
+
+def refuses_options_of_load(function: Function) -> Function:
+    """Have a callable say of an option of `load` that it lacks that only a load has it.
+
+    What is none of these either is answered as `explains_typos` does.
+    """
+    explained = explains_typos(function)
+    taken = inspect.signature(function).parameters
+    elsewhere = {each.name for each in fields(LoadOptions)} - {*taken}
+
+    @wraps(function)
+    def checked(*arguments: Any, **chosen: Any) -> Any:
+        for name in chosen:
+            if name in elsewhere:
+                raise MisuseError(
+                    f"{function.__name__}() has no option {name!r}: that is decided when the model "
+                    f"is loaded; akunu.load(model.path, {name}=...) loads it once more"
+                )
+        return explained(*arguments, **chosen)
+
+    return cast(Function, checked)
 
 
 def _listed(options: type[Any]) -> list[tuple[str, Any, Any]]:

@@ -40,3 +40,14 @@ def begin_load(
             if declared.packed
         },
     )
+
+
+def begin_context(of: _core.NativeModel, options: LoadOptions) -> _core.NativeLoad:
+    """Have the engine make another context over the weights of a model that is loaded."""
+    return of.new_context(
+        kv_type=options.kv_type,
+        prefix_cache=options.prefix_cache,
+        max_waiting=options.max_waiting,
+        context=options.context,
+        kv_memory=options.kv_memory,
+    )
