@@ -138,7 +138,7 @@ void refuse_grammars(const akunu_generate_options& given) {
 
 std::vector<AdapterShare> shares_of(const Model& model, const akunu_generate_options& options) {
   if (options.n_adapters > 0) need(options.adapters, "options.adapters");
-  const std::span<const std::string> names = model.adapters().names();
+  const std::span<const std::string> names = model.context.weights->adapters.names();
   std::vector<AdapterShare> shares;
   for (size_t i = 0; i < options.n_adapters; ++i) {
     const std::string where = "options.adapters[" + std::to_string(i) + "]";

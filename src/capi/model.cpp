@@ -90,7 +90,7 @@ void check_draft_vocabulary(ModelObject& target, const std::string& draft_path) 
 
 akunu_model_info describe(const Model& model) {
   akunu_model_info info{};
-  const ModelConfig& config = model.config();
+  const ModelConfig& config = model.context.weights->config;
   config.architecture.copy(info.architecture, sizeof info.architecture - 1);
   info.n_layers = n_own_layers(config);
   info.dim = config.dim;
@@ -102,8 +102,8 @@ akunu_model_info describe(const Model& model) {
   }
   info.vocab_size = config.vocab_size;
   info.trained_context = config.context_length;
-  info.context = model.context();
-  info.embedding_dim = model.arch().embeds ? model.output_width() : 0;
+  info.context = model.context.n_positions();
+  info.embedding_dim = model.context.arch().embeds ? model.context.weights->output_width() : 0;
   config.name.copy(info.name, sizeof info.name - 1);
   info.rope_dim = config.rope_dim;
   info.rope_theta = config.rope_theta;
@@ -114,8 +114,8 @@ akunu_model_info describe(const Model& model) {
   info.n_experts = config.experts.n;
   info.n_experts_chosen = config.experts.n_chosen;
   info.expert_dim = config.experts.dim;
-  info.n_mels = model.arch().audio ? model.arch().audio->n_mels : 0;
-  for (const MemoryUse& use : model.device().memory_use())
+  info.n_mels = model.context.arch().audio ? model.context.arch().audio->n_mels : 0;
+  for (const MemoryUse& use : model.context.device->memory_use())
     (use.mapped ? info.mapped_bytes : info.memory_bytes) += use.bytes;
   return info;
 }
@@ -136,14 +136,15 @@ void scale_to_length_1(std::span<float> vector) {
 
 // Numbers of a vector. Throws ArgumentError for a model that has none.
 size_t embedding_width(const Model& model) {
-  if (!model.arch().embeds) throw ArgumentError("the model generates text: it has no embeddings");
-  return model.output_width();
+  if (!model.context.arch().embeds)
+    throw ArgumentError("the model generates text: it has no embeddings");
+  return model.context.weights->output_width();
 }
 
 std::shared_ptr<LogitsTask> start_embedding(Engine& engine, std::vector<uint32_t> tokens) {
   return engine.scheduler->encode(
       {.tokens = std::move(tokens),
-       .pooling = engine.model->config().pooling.value_or(Pooling::mean)});
+       .pooling = engine.model->context.weights->config.pooling.value_or(Pooling::mean)});
 }
 
 }  // namespace
@@ -203,7 +204,7 @@ akunu_status akunu_logits(akunu_model model, const uint32_t* tokens, size_t n_to
                           size_t capacity, size_t* length) {
   return guarded([&] {
     const std::shared_ptr<ModelObject> object = object_of<ModelObject>(model);
-    const uint32_t width = object->engine->model->output_width();
+    const uint32_t width = object->engine->model->context.weights->output_width();
     // Before the work, not after it.
     if (const auto answer = answered_by_length(width, logits, capacity, length)) return *answer;
     if (n_tokens == 0) throw ArgumentError("there are no tokens: logits follow one at least");

@@ -14,12 +14,12 @@ namespace akunu::capi {
 namespace {
 
 std::string kv_type_of(const Model& model) {
-  return std::string(format_info(model.cache().format()).name);
+  return std::string(format_info(model.context.cache.format()).name);
 }
 
 std::string layout_of(const Model& model) {
   std::string groups;
-  for (const CacheGroup& group : model.cache().groups()) {
+  for (const CacheGroup& group : model.context.cache.groups()) {
     std::string layers;
     for (const LayerShape& layer : group.shape.layers)
       layers += (layers.empty() ? "[" : ",[") + std::to_string(layer.layer) + "," +
@@ -35,9 +35,9 @@ std::string layout_of(const Model& model) {
 
 // What the bits of keys and values depend on beside model and format.
 std::string computed_by(const Model& model) {
-  const Device& device = model.device();
+  const Device& device = *model.context.device;
   Blake2b rotation(16);
-  rotation.update(model.frequencies());
+  rotation.update(model.context.frequencies.bytes());
   // Of a GPU its name, too: what it adds up in which order is its own.
   const auto& level = device.chip().level;
   return "{\"akunu\":" + json_string(akunu_version()) +
@@ -47,7 +47,7 @@ std::string computed_by(const Model& model) {
 }
 
 std::string model_of(ModelObject& object) {
-  const ModelConfig& config = object.engine->model->config();
+  const ModelConfig& config = object.engine->model->context.weights->config;
   const std::string file = std::filesystem::path(object.path).filename().string();
   return "{\"name\":" + json_string(config.name.empty() ? file : config.name) +
          ",\"architecture\":" + json_string(config.architecture) +
@@ -124,7 +124,8 @@ akunu_status akunu_save_session(akunu_session session, const char* path) {
     need(path, "path");
     const Engine& engine = *used->model->engine;
     // Of a context that is full the last token was chosen, and never read.
-    const size_t n_positions = std::min<size_t>(used->tokens.size(), engine.model->context());
+    const size_t n_positions =
+        std::min<size_t>(used->tokens.size(), engine.model->context.n_positions());
     SavedPositions saved;
     if (n_positions > 0) {
       const auto first = used->tokens.begin();
@@ -161,11 +162,11 @@ akunu_status akunu_load_session(akunu_model model, const char* path, akunu_sessi
     const std::string name = printable(path, kPathLimit);
     SessionFile file = read_session_file(path);
     check_model(name, file.header, *object->model);
-    const size_t context = engine.model->context();
+    const size_t context = engine.model->context.n_positions();
     if (file.tokens.size() > context + 1 || file.n_positions > context)
       throw ContextOverflowError(name + " has " + std::to_string(file.tokens.size()) +
                                  " tokens, the context holds " + std::to_string(context));
-    const uint32_t vocab_size = engine.model->config().vocab_size;
+    const uint32_t vocab_size = engine.model->context.weights->config.vocab_size;
     if (std::ranges::any_of(file.tokens, [&](uint32_t token) { return token >= vocab_size; }))
       throw ModelFormatError(name + " has a token outside the vocabulary of " +
                              std::to_string(vocab_size));

@@ -20,15 +20,15 @@ UsedSession use(akunu_session handle) {
 namespace {
 
 void check_tokens(const Model& model, std::span<const uint32_t> tokens, size_t n_before) {
-  const uint32_t vocab_size = model.config().vocab_size;
+  const uint32_t vocab_size = model.context.weights->config.vocab_size;
   for (size_t i = 0; i < tokens.size(); ++i)
     if (tokens[i] >= vocab_size)
       throw ArgumentError("tokens[" + std::to_string(i) + "] is " + std::to_string(tokens[i]) +
                           ": this vocabulary has ids 0 to " + std::to_string(vocab_size - 1));
-  if (n_before + tokens.size() > model.context())
+  if (n_before + tokens.size() > model.context.n_positions())
     throw ContextOverflowError("the session has " + std::to_string(n_before) + " tokens, and " +
                                std::to_string(tokens.size()) + " more do not fit into " +
-                               std::to_string(model.context()) + " positions");
+                               std::to_string(model.context.n_positions()) + " positions");
 }
 
 }  // namespace

@@ -44,9 +44,10 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
   // Every text has one row with logits, and one more for each of its drafted tokens.
   uint32_t n_drafted = 0;
   for (const Active& active : actives) n_drafted += static_cast<uint32_t>(active.drafted.size());
-  Room room{.generated = model_.max_generated_rows() - step.n_generated(),
-            .prompts = model_.max_prompt_rows(),
-            .logits = model_.max_head_rows() - static_cast<uint32_t>(actives.size()) - n_drafted};
+  Room room{
+      .generated = context_.sizes.max_generated_rows - step.n_generated(),
+      .prompts = context_.sizes.max_prompt_rows,
+      .logits = context_.sizes.max_head_rows - static_cast<uint32_t>(actives.size()) - n_drafted};
   plan_whole(actives, room);
   plan_chunks(actives, room);
   plan_images(actives, room);
@@ -65,7 +66,7 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
 // Of prompts beside rows that generate, which wait for all of them: more where many prompts wait, as many as a step can
 // have where those who generate are the fewer.
 uint32_t Composer::most_mixed_rows(std::span<const Active> actives) const {
-  const ChipConfig& chip = model_.device().chip();
+  const ChipConfig& chip = context_.device->chip();
   uint32_t n_generating = 0, n_waiting = 0;
   for (const Active& active : actives) {
     n_generating += active.is_generating;
@@ -113,7 +114,7 @@ void Composer::read_ahead(std::span<Active> actives) const {
       wishes.push_back({active.draft.get(), tokens});
   }
   if (wishes.empty()) return;
-  const ChipConfig& chip = model_.device().chip();
+  const ChipConfig& chip = context_.device->chip();
   draft_model_->read(wishes, others_generate ? chip.max_mixed_rows : kNone,
                      actives.front().task->priority());
 }
@@ -237,7 +238,7 @@ void Composer::add_generating(std::span<Active> actives, Step& step) const {
     if (!active.drafted.empty() || active.log_lacks_last) {
       active.logged.assign(1, sequence_of(active).tokens.back());
       active.logged.insert(active.logged.end(), active.drafted.begin(), active.drafted.end());
-      step.update(model_.sequences().log(active.sequence, sequence_of(active).n_done),
+      step.update(context_.sequences.log(active.sequence, sequence_of(active).n_done),
                   std::as_bytes(std::span(active.logged)));
     }
     active.log_lacks_last = !active.drafted.empty();
@@ -279,7 +280,7 @@ void Composer::plan_chunks(std::span<Active> actives, Room& room) const {
 // The image that has this position, or the first one behind it.
 const PlacedImage* Composer::image_from(const Active& active, uint32_t position) const {
   for (const PlacedImage& each : active.task->rows().images)
-    if (each.first + model_.arch().images->n_tokens() > position) return &each;
+    if (each.first + context_.arch().images->n_tokens() > position) return &each;
   return nullptr;
 }
 
@@ -294,7 +295,7 @@ void Composer::plan_images(std::span<Active> actives, Room& room) const {
     const uint32_t n_done = sequence_of(active).n_done;
     const PlacedImage* const image = image_at(active, n_done);
     if (image == nullptr) continue;
-    const uint32_t n = image->first + model_.arch().images->n_tokens() - n_done;
+    const uint32_t n = image->first + context_.arch().images->n_tokens() - n_done;
     const TaskRows& rows = active.task->rows();
     const bool wants_logits = rows.max_chosen == 0 && n_done >= rows.first_output;
     const uint32_t n_logits = wants_logits ? n - 1 : 0;
@@ -403,9 +404,9 @@ void Composer::add_planned(std::span<Active> actives, Step& step, bool prompts, 
     if (!active.task->rows().chunks.empty()) ++active.chunk;
     const uint32_t n_done = sequence_of(active).n_done;
     if (const PlacedImage* const placed = image_at(active, n_done)) {
-      const uint32_t dim = model_.arch().dim;
+      const uint32_t dim = context_.arch().dim;
       const std::span<const float> vectors(placed->image->vectors);
-      step.update(model_.vectors(active.first_row),
+      step.update(context_.vectors_of(active.first_row),
                   std::as_bytes(vectors.subspan(uint64_t{n_done - placed->first} * dim,
                                                 uint64_t{active.n_rows} * dim)));
     }

@@ -8,7 +8,7 @@
 
 #include "cache/sequence_cache.h"
 #include "inference/active.h"
-#include "inference/model.h"
+#include "inference/context.h"
 #include "inference/prediction_head.h"
 #include "inference/step.h"
 
@@ -18,9 +18,9 @@ class Composer {
  public:
   // All must outlive this.
   // `draft_model`, `head`: null where there is none.
-  Composer(const Model& model, SequenceCache& cache, const RowCosts& costs, DraftModel* draft_model,
-           const PredictionHead* head)
-      : model_(model), cache_(cache), costs_(costs), draft_model_(draft_model), head_(head) {}
+  Composer(const Context& context, SequenceCache& cache, const RowCosts& costs,
+           DraftModel* draft_model, const PredictionHead* head)
+      : context_(context), cache_(cache), costs_(costs), draft_model_(draft_model), head_(head) {}
 
   // Fills `step` with rows of `actives`, which are in order (see goes_before), and says in each of
   // them which rows are its own.
@@ -46,7 +46,7 @@ class Composer {
   };
 
   const Sequence& sequence_of(const Active& active) const {
-    return model_.sequences()[active.sequence];
+    return context_.sequences[active.sequence];
   }
   bool runs_prompt_kernels(const Active& active) const;
   uint32_t most_mixed_rows(std::span<const Active> actives) const;
@@ -70,7 +70,7 @@ class Composer {
   void add_planned(std::span<Active> actives, Step& step, bool prompts, bool logits) const;
   Row next_row(const Active& active) const;
 
-  const Model& model_;
+  const Context& context_;
   SequenceCache& cache_;
   const RowCosts& costs_;
   DraftModel* const draft_model_;

@@ -28,6 +28,7 @@ struct Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
+  const ArchDescriptor& arch() const { return weights->arch; }
   uint32_t n_positions() const { return plan.context; }  // of a text
   const std::vector<std::string>& notes() const { return plan.notes; }
 

@@ -26,11 +26,12 @@ constexpr double kRowsAtOnce = 4;
 constexpr uint32_t kFewUnread = 2;
 
 void refuse(const Model& model) {
-  const std::string what = "the draft model is " + model.config().architecture + ", ";
-  if (model.arch().embeds)
+  const std::string what =
+      "the draft model is " + model.context.weights->config.architecture + ", ";
+  if (model.context.arch().embeds)
     throw UnsupportedModelError(what + "an encoder, which chooses no tokens");
-  if (model.arch().audio) throw UnsupportedModelError(what + "a model of speech");
-  for (const CacheGroup& group : model.cache().groups())
+  if (model.context.arch().audio) throw UnsupportedModelError(what + "a model of speech");
+  for (const CacheGroup& group : model.context.cache.groups())
     if (group.shape.has_states())
       throw UnsupportedModelError(what +
                                   "which keeps states: it cannot go back to where a draft failed");
@@ -57,27 +58,28 @@ void DraftText::checked(uint32_t n_drafted, uint32_t n_held) const {
   of_.checked(n_drafted, n_held);
 }
 
-DraftModel::DraftModel(Model& model, const Model& target, bool prefix_cache)
-    : model_(model),
-      target_vocab_size_(target.arch().vocab_size),
-      size_ratio_(static_cast<double>(model.weight_bytes()) /
-                  static_cast<double>(target.weight_bytes())),
-      cache_(model.cache(), model.sequences(), model.max_rows_in_flight(), prefix_cache),
-      step_(model.own_context(), model.own_programs()),
+DraftModel::DraftModel(Model& model, const Weights& target, bool prefix_cache)
+    : context_(model.context),
+      target_vocab_size_(target.arch.vocab_size),
+      size_ratio_(static_cast<double>(model.context.weights->tensors->bytes()) /
+                  static_cast<double>(target.tensors->bytes())),
+      cache_(model.context.cache, model.context.sequences, model.context.sizes.max_rows_in_flight,
+             prefix_cache),
+      step_(model.context, model.programs),
       held_(kHeldByModel) {
   refuse(model);
-  planned_.reserve(model.max_texts());
+  planned_.reserve(model.context.sizes.max_texts);
 }
 
 std::unique_ptr<DraftText> DraftModel::begin(const Task& task, std::span<const uint32_t> tokens) {
   const auto n_tokens = static_cast<uint32_t>(tokens.size());
-  const uint32_t vocab_size = model_.arch().vocab_size;
-  if (n_tokens >= model_.context() ||
+  const uint32_t vocab_size = context_.arch().vocab_size;
+  if (n_tokens >= context_.n_positions() ||
       std::ranges::any_of(tokens, [&](uint32_t token) { return token >= vocab_size; }))
     return nullptr;
   const std::optional<uint32_t> slot =
       cache_.begin({.id = task.arrival,
-                    .key = {.format = model_.cache().format(), .adapters = {}},
+                    .key = {.format = context_.cache.format(), .adapters = {}},
                     .tokens = tokens,
                     .n_prompt = n_tokens,
                     .n_positions = n_tokens + 1});
@@ -102,8 +104,8 @@ void DraftModel::lose(DraftText& text) {
 }
 
 uint32_t DraftModel::n_unread(const DraftText& text, std::span<const uint32_t> tokens) const {
-  if (text.is_lost_ || tokens.size() >= model_.context()) return kNone;
-  const Sequence& sequence = model_.sequences()[text.slot_];
+  if (text.is_lost_ || tokens.size() >= context_.n_positions()) return kNone;
+  const Sequence& sequence = context_.sequences[text.slot_];
   uint32_t n_done = sequence.n_done;
   for (const uint32_t token : text.ran_) {
     if (n_done + 1 >= tokens.size() || tokens[n_done] != token) break;
@@ -118,7 +120,7 @@ bool DraftModel::follow(DraftText& text, std::span<const uint32_t> tokens) {
   if (n == kNone) return false;
   Sequence& sequence = sequence_of(text);
   for (size_t i = sequence.tokens.size(); i < tokens.size(); ++i) {
-    if (tokens[i] >= model_.arch().vocab_size) {
+    if (tokens[i] >= context_.arch().vocab_size) {
       lose(text);
       return false;
     }
@@ -133,9 +135,9 @@ bool DraftModel::follow(DraftText& text, std::span<const uint32_t> tokens) {
 bool DraftModel::prepare(DraftText& text, uint32_t n_unread, uint32_t n_more) {
   const Sequence& sequence = sequence_of(text);
   const uint32_t n_positions = sequence.n_done + n_unread + n_more;
-  if (n_positions > model_.context() || !cache_.extend(text.slot_, n_positions)) return false;
+  if (n_positions > context_.n_positions() || !cache_.extend(text.slot_, n_positions)) return false;
   if (text.is_known_) {
-    step_.update(model_.sequences().log(text.slot_, sequence.n_done),
+    step_.update(context_.sequences.log(text.slot_, sequence.n_done),
                  std::as_bytes(std::span(sequence.tokens).subspan(sequence.n_done, n_unread)));
   } else {
     if (!step_.update_sequence(text.slot_, text.choosing_)) return false;  // in the next step
@@ -147,8 +149,8 @@ bool DraftModel::prepare(DraftText& text, uint32_t n_unread, uint32_t n_more) {
 
 double DraftModel::run(uint32_t n_steps, int32_t priority) {
   const auto began = std::chrono::steady_clock::now();
-  const Ticket ticket = step_.submit(model_.device(), n_steps, false, priority);
-  const Outcome outcome = await(model_, ticket);
+  const Ticket ticket = step_.submit(*context_.device, n_steps, false, priority);
+  const Outcome outcome = await(context_, ticket);
   statuses_.assign(outcome.statuses.begin(), outcome.statuses.end());
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
@@ -162,7 +164,7 @@ bool DraftModel::is_bad(uint32_t first_row, uint32_t n_rows) const {
 void DraftModel::read(std::span<const Wish> wishes, uint32_t most_rows, int32_t priority) {
   step_.clear();
   planned_.clear();
-  uint32_t room = std::min(most_rows, model_.max_prompt_rows());
+  uint32_t room = std::min(most_rows, context_.sizes.max_prompt_rows);
   const uint32_t n_all = room;
   for (const Wish& wish : wishes) {
     DraftText& text = *wish.text;
@@ -195,7 +197,7 @@ void DraftModel::read(std::span<const Wish> wishes, uint32_t most_rows, int32_t 
 void DraftModel::propose(std::span<const Wish> wishes, int32_t priority) {
   step_.clear();
   planned_.clear();
-  uint32_t room = model_.max_prompt_rows();
+  uint32_t room = context_.sizes.max_prompt_rows;
   for (const Wish& wish : wishes) {
     const auto n_tokens = static_cast<uint32_t>(wish.tokens.size());
     DraftText& text = *wish.text;
@@ -263,8 +265,8 @@ void DraftModel::propose(std::span<const Wish> wishes, int32_t priority) {
       into.clear();
       continue;
     }
-    model_.device().read(
-        model_.sequences().log(text.slot_, static_cast<uint32_t>(planned.wish->tokens.size())),
+    context_.device->read(
+        context_.sequences.log(text.slot_, static_cast<uint32_t>(planned.wish->tokens.size())),
         std::as_writable_bytes(std::span(into)));
     // Behind a stop token its row was off; and the target may have fewer tokens.
     const SequenceRecord& record = text.choosing_.record;

@@ -59,7 +59,7 @@ class DraftText {
 class DraftModel {
  public:
   // Both must outlive this. Throws UnsupportedModelError for a model that cannot draft for the target.
-  DraftModel(Model& model, const Model& target, bool prefix_cache);
+  DraftModel(Model& model, const Weights& target, bool prefix_cache);
 
   // Nothing where slots or pages are short, or the draft model cannot hold these tokens.
   std::unique_ptr<DraftText> begin(const Task& task, std::span<const uint32_t> tokens);
@@ -94,7 +94,7 @@ class DraftModel {
  private:
   friend class DraftText;
 
-  Sequence& sequence_of(const DraftText& text) { return model_.sequences()[text.slot_]; }
+  Sequence& sequence_of(const DraftText& text) { return context_.sequences[text.slot_]; }
   bool follow(DraftText& text, std::span<const uint32_t> tokens);
   bool prepare(DraftText& text, uint32_t n_unread, uint32_t n_more);
   void lose(DraftText& text);
@@ -109,7 +109,7 @@ class DraftModel {
     uint32_t first_row = 0;
   };
 
-  Model& model_;
+  Context& context_;
   const uint32_t target_vocab_size_;
   const double size_ratio_;  // its weights' bytes to the target's
   SequenceCache cache_;

@@ -19,7 +19,7 @@
 
 namespace akunu {
 
-class Model;
+struct Model;
 
 constexpr bool is_of_image(uint32_t token) { return token >= kFirstNoToken; }
 

@@ -13,8 +13,9 @@ class KeyRotations {
   // Compiles none where what positions do to keys is no rotation.
   explicit KeyRotations(const Context& context);
 
+  bool can_turn() const { return !programs_.empty(); }
   // One for the rows of each cache group, which turns by as much as `write_turns` said last. A group whose keys have no
-  // positions has an empty one. None at all: keys cannot turn.
+  // positions has an empty one. None where keys cannot turn.
   const std::vector<OwnedProgram>& programs() const { return programs_; }
   // By so many positions; with no submission in flight.
   void write_turns(double positions);

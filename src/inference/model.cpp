@@ -20,8 +20,8 @@ std::unique_ptr<Model> Model::over(std::shared_ptr<const Weights> weights,
 }
 
 std::vector<std::string> Model::notes() const {
-  std::vector<std::string> notes = weights()->notes;
-  notes.insert(notes.end(), context_.notes().begin(), context_.notes().end());
+  std::vector<std::string> notes = context.weights->notes;
+  notes.insert(notes.end(), context.notes().begin(), context.notes().end());
   return notes;
 }
 

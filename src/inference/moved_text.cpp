@@ -31,29 +31,29 @@ std::vector<uint32_t> Generation::text() const {
 
 namespace {
 
-std::vector<GroupShape> groups_of(const Model& model) {
+std::vector<GroupShape> groups_of(const Context& context) {
   std::vector<GroupShape> groups;
-  for (const CacheGroup& group : model.cache().groups()) groups.push_back(group.shape);
+  for (const CacheGroup& group : context.cache.groups()) groups.push_back(group.shape);
   return groups;
 }
 
 }  // namespace
 
-void refuse_unless_kept_fits(const Model& model) {
-  const std::vector<GroupShape> groups = groups_of(model);
+void refuse_unless_kept_fits(const Context& context) {
+  const std::vector<GroupShape> groups = groups_of(context);
   std::vector<uint32_t> first_entries;
   for (const GroupShape& group : groups)
-    first_entries.push_back(group.needed(model.context(), model.context()).first);
-  const uint64_t bytes = saved_bytes(groups, first_entries, model.context());
+    first_entries.push_back(group.needed(context.n_positions(), context.n_positions()).first);
+  const uint64_t bytes = saved_bytes(groups, first_entries, context.n_positions());
   if (bytes < kAskSystemFrom) return;
-  if (const MemoryLeft left = model.device().memory_left(); !left.fits(bytes))
+  if (const MemoryLeft left = context.device->memory_left(); !left.fits(bytes))
     throw OutOfMemoryError(
         "a text that shifts keeps its keys and values when the context is full, " +
         mebibytes(bytes) + " beside the cache; " + describe_refusal(bytes, left) +
         "; context_overflow='reread' needs none of it");
 }
 
-std::shared_ptr<const MovedPositions> positions_of_text_before(const Model& model,
+std::shared_ptr<const MovedPositions> positions_of_text_before(const Context& context,
                                                                Generation& before,
                                                                const GenerateRequest& request) {
   if (!before.is_over())
@@ -68,7 +68,7 @@ std::shared_ptr<const MovedPositions> positions_of_text_before(const Model& mode
   const std::optional<Moves> moves = moves_between(before.text(), request.prompt);
   if (!moves) return nullptr;
   std::optional<MovedPositions> moved = move_positions(
-      groups_of(model), kept, *moves, static_cast<uint32_t>(request.prompt.size()) - 1);
+      groups_of(context), kept, *moves, static_cast<uint32_t>(request.prompt.size()) - 1);
   if (!moved) return nullptr;
   // What the text before had generated, or had moved itself, is not as a prompt
   // would have it.
@@ -76,16 +76,17 @@ std::shared_ptr<const MovedPositions> positions_of_text_before(const Model& mode
   return std::make_shared<const MovedPositions>(std::move(*moved));
 }
 
-void turn_keys(Model& model, SequenceCache& cache, const MovedPositions& moved, uint32_t sequence) {
-  Device& device = model.device();
-  model.write_turns(-static_cast<double>(moved.by));
+void turn_keys(Context& context, KeyRotations& rotations, SequenceCache& cache,
+               const MovedPositions& moved, uint32_t sequence) {
+  Device& device = *context.device;
+  rotations.write_turns(-static_cast<double>(moved.by));
   std::vector<Row> rows;
-  for (uint32_t group = 0; group < model.rotations().size(); ++group) {
-    const Program program = model.rotations()[group].get();
+  for (uint32_t group = 0; group < rotations.programs().size(); ++group) {
+    const Program program = rotations.programs()[group].get();
     if (program.handle == nullptr) continue;  // its keys have no positions
     uint32_t position = std::max(moved.first, moved.saved.first_entries[group] * kPagePositions);
     while (position < moved.n) {
-      rows.resize(std::min(moved.n - position, model.max_prompt_rows()));
+      rows.resize(std::min(moved.n - position, context.sizes.max_prompt_rows));
       for (Row& row : rows) {
         row = Row{};
         row.sequence = sequence;
@@ -101,7 +102,7 @@ void turn_keys(Model& model, SequenceCache& cache, const MovedPositions& moved, 
                                            .spans = std::span(&span, 1),
                                            .updates = cache.take_unsent(sequence),
                                            .passes = std::span(&pass, 1)});
-      await_all_well(model, ticket);
+      await_all_well(context, ticket);
     }
   }
 }

@@ -14,23 +14,24 @@
 #include "cache/moved_positions.h"
 #include "cache/sequence_cache.h"
 #include "inference/generation.h"
-#include "inference/model.h"
+#include "inference/key_rotations.h"
 
 namespace akunu {
 
 // What a text of these tokens takes over of the one before it, which ended
 // because its context was full; null where it has to read them. The text before
 // keeps nothing any more.
-std::shared_ptr<const MovedPositions> positions_of_text_before(const Model& model,
+std::shared_ptr<const MovedPositions> positions_of_text_before(const Context& context,
                                                                Generation& before,
                                                                const GenerateRequest& request);
 
 // Throws OutOfMemoryError where there is no room beside the cache for the
 // positions of a whole context.
-void refuse_unless_kept_fits(const Model& model);
+void refuse_unless_kept_fits(const Context& context);
 
 // Turns the keys of a text that begins so, all of whose pages are in place; no
 // submission is in flight.
-void turn_keys(Model& model, SequenceCache& cache, const MovedPositions& moved, uint32_t sequence);
+void turn_keys(Context& context, KeyRotations& rotations, SequenceCache& cache,
+               const MovedPositions& moved, uint32_t sequence);
 
 }  // namespace akunu

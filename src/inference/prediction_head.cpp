@@ -27,7 +27,7 @@ double PredictionHead::run(std::span<Active> actives, Step& step) {
   if (step.has_ahead()) {
     const bool is_generated = step.n_generated() == step.n_rows();
     const Outcome outcome =
-        await(model_, step.submit_ahead(model_.device(), actives.front().task->priority()));
+        await(context_, step.submit_ahead(*context_.device, actives.front().task->priority()));
     for (const Planned& planned : planned_) take(planned, step, outcome.statuses);
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     if (is_generated)
@@ -44,7 +44,7 @@ void PredictionHead::plan(Active& active, Step& step) {
   const bool wants_logits = rows.behind != kNone;
   const bool is_prompt = (step.row(active.first_row).flags & kRowPrompt) != 0;
   if (active.is_bad || (!is_prompt && !active.uses_head && !wants_logits)) return;
-  const Sequence& sequence = model_.sequences()[active.sequence];
+  const Sequence& sequence = context_.sequences[active.sequence];
   const auto n_tokens = static_cast<uint32_t>(sequence.tokens.size());
   const uint32_t first = step.row(active.first_row).position;
   const uint32_t n_known = n_tokens + wants_logits;
@@ -53,7 +53,7 @@ void PredictionHead::plan(Active& active, Step& step) {
   // The device's log lacks a token that was chosen last in some steps.
   const std::span<const uint32_t> last =
       end < n_tokens ? std::span(sequence.tokens).subspan(end, 1) : std::span(&rows.behind, 1);
-  step.update(model_.sequences().log(active.sequence, end), std::as_bytes(last));
+  step.update(context_.sequences.log(active.sequence, end), std::as_bytes(last));
   const bool drafts = active.uses_head && !active.is_over && end + 1 == n_tokens &&
                       sequence.n_done == end && n_tokens > active.task->n_given();
   const uint32_t draw = static_cast<uint32_t>(active.task->chosen().size());
@@ -77,18 +77,18 @@ void PredictionHead::take(const Planned& planned, const Step& step,
   if (planned.drafts) {
     const uint32_t row = planned.first_row + planned.n_rows - 1;
     uint32_t token = 0;
-    Binding picked = model_.picked();
+    Binding picked = context_.picked.binding();
     picked.offset += row * sizeof(uint32_t);
-    model_.device().read(picked, std::as_writable_bytes(std::span(&token, 1)));
+    context_.device->read(picked, std::as_writable_bytes(std::span(&token, 1)));
     if (is_well(row)) active.ahead = token;
     return;
   }
   if (planned.n_rows > 0) {
-    Binding logits = model_.logits();
-    logits.offset +=
-        uint64_t{step.head_row(planned.first_row)} * model_.output_width() * sizeof(float);
-    model_.device().read(logits, std::as_writable_bytes(active.task->logits_of(
-                                     planned.first_position, planned.n_rows)));
+    Binding logits = programs_.logits;
+    logits.offset += uint64_t{step.head_row(planned.first_row)} * context_.weights->output_width() *
+                     sizeof(float);
+    context_.device->read(logits, std::as_writable_bytes(active.task->logits_of(
+                                      planned.first_position, planned.n_rows)));
   }
   if (active.is_over) active.task->finish(FinishReason::length);
 }

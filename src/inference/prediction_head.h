@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "inference/active.h"
-#include "inference/model.h"
+#include "inference/context.h"
+#include "inference/programs.h"
 #include "inference/speculation.h"
 #include "inference/step.h"
 
@@ -22,8 +23,9 @@ class PredictionHead {
   // Tokens that it proposes of a text at a time.
   static constexpr uint32_t kMost = 1;
 
-  // The model, which has one, must outlive this.
-  explicit PredictionHead(Model& model) : model_(model) {}
+  // Both must outlive this; the model has one.
+  PredictionHead(Context& context, const Programs& programs)
+      : context_(context), programs_(programs) {}
 
   // Behind a step whose results were taken, and before a sequence of it ends: runs the head over the rows that
   // count, and leaves in `actives` what it proposes. Returns the seconds that it took.
@@ -49,7 +51,8 @@ class PredictionHead {
   void plan(Active& active, Step& step);
   void take(const Planned& planned, const Step& step, std::span<const Status> statuses);
 
-  Model& model_;
+  Context& context_;
+  const Programs& programs_;
   std::vector<Planned> planned_;
   double seconds_ = 0;  // of a step with rows that generate alone; 0: not known
   double held_ = kHeldByModel;

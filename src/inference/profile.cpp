@@ -21,14 +21,14 @@ std::vector<uint32_t> make_tokens(uint32_t n, uint32_t vocab_size) {
 // cache holds, however long the text.
 void compute_before(Step& step, Model& model, SequenceCache& cache, Row row,
                     const ProfileRequest& request) {
-  Device& device = model.device();
+  Device& device = *model.context.device;
   for (row.position = 0; row.position < request.depth;) {
     if (request.check) request.check();
     const uint32_t n_rows = std::min(request.depth - row.position, device.chip().max_prompt_rows);
     cache.extend(row.sequence, row.position + n_rows);
     step.update(cache.take_unsent(row.sequence));
     step.add_prompt(row, n_rows, Step::Logits::none, false);
-    await_all_well(model, step.submit(device, 1, false));
+    await_all_well(model.context, step.submit(device, 1, false));
     step.clear();
     cache.done(row.sequence, row.position += n_rows);
   }
@@ -39,18 +39,19 @@ void compute_before(Step& step, Model& model, SequenceCache& cache, Row row,
 std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request) {
   const uint32_t n_rows = std::max(1u, request.n_prompt);
   const uint64_t n_positions = uint64_t{request.depth} + n_rows;
-  if (n_positions > model.context())
+  if (n_positions > model.context.n_positions())
     throw ArgumentError("a step of " + std::to_string(n_rows) + " rows after " +
                         std::to_string(request.depth) + " positions; the context holds " +
-                        std::to_string(model.context()));
-  if (n_rows > model.device().chip().max_prompt_rows)
+                        std::to_string(model.context.n_positions()));
+  if (n_rows > model.context.device->chip().max_prompt_rows)
     throw ArgumentError(std::to_string(n_rows) + " rows in one step; this device takes " +
-                        std::to_string(model.device().chip().max_prompt_rows));
+                        std::to_string(model.context.device->chip().max_prompt_rows));
   if (request.repetitions == 0) throw ArgumentError("a profile needs a repetition");
 
-  SequenceCache cache(model.cache(), model.sequences(), model.max_rows_in_flight(), false);
+  SequenceCache cache(model.context.cache, model.context.sequences,
+                      model.context.sizes.max_rows_in_flight, false);
   const std::vector<uint32_t> tokens =
-      make_tokens(static_cast<uint32_t>(n_positions), model.arch().vocab_size);
+      make_tokens(static_cast<uint32_t>(n_positions), model.context.arch().vocab_size);
   const auto slot = cache.begin({.id = 1,
                                  .key = {},
                                  .tokens = tokens,
@@ -60,7 +61,7 @@ std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request
   if (!slot)
     throw OutOfMemoryError("the cache has no room for " + std::to_string(n_positions) +
                            " positions");
-  Step step(model.own_context(), model.own_programs());
+  Step step(model.context, model.programs);
   Row row{};
   row.sequence = *slot;
   row.adapter = kNone;
@@ -80,7 +81,7 @@ std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request
   std::vector<std::vector<double>> seconds;
   for (uint32_t repetition = 0; repetition < request.repetitions + 1; ++repetition) {
     if (request.check) request.check();
-    const std::vector<CommandTime> times = step.profile(model.device());
+    const std::vector<CommandTime> times = step.profile(*model.context.device);
     if (repetition == 0) {  // warms caches up, and says which commands there are
       for (const CommandTime& time : times) commands.push_back({std::string(time.label), 0});
       seconds.resize(times.size());
@@ -93,7 +94,7 @@ std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request
     std::nth_element(seconds[i].begin(), middle, seconds[i].end());
     commands[i].seconds = *middle;
   }
-  model.check_files();
+  model.context.weights->check_files();
   return commands;
 }
 

@@ -16,7 +16,7 @@ namespace akunu {
 struct CompiledPasses {
   Scratch scratch;
   std::vector<OwnedProgram> programs;
-  // Of the commands that one row of a class runs, in order: what a launch count is made of.
+  // Of the commands that one row of a class runs, in order.
   std::array<std::vector<std::string>, 3> labels = {};
   uint32_t generated_rows_per_pass =
       kMaxFewRows;  // as many as the chip says and all kernels of such a pass take

@@ -34,7 +34,7 @@ Programs::Programs(ProgramCompiler&& compiler) : rotations(compiler.context()) {
     choose_scored = compiler.compile(few.choose_scored, RowClass::few);
     choose = compiler.compile(few.choose, RowClass::few);
   }
-  if (weights.arch.n_ahead > 0) ahead = AheadPrograms(compiler);
+  if (weights.has_prediction_head()) ahead = AheadPrograms(compiler);
   passes = compiler.take();
 }
 

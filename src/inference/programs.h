@@ -32,6 +32,10 @@ struct Programs {
   const ClassPrograms& of(RowClass row_class, bool is_adapted = false) const {
     return (is_adapted ? adapted : by_class)[static_cast<size_t>(row_class)];
   }
+  // Labels of the commands that one row of a class runs, in order: what a launch count is made of.
+  const std::vector<std::string>& labels(RowClass row_class) const {
+    return passes.labels[static_cast<size_t>(row_class)];
+  }
 
   std::array<ClassPrograms, 3> by_class = {}, adapted = {};
   Program choose;

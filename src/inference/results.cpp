@@ -9,8 +9,10 @@
 
 namespace akunu {
 
-Results::Results(Model& model, SequenceCache& cache, uint32_t most_steps, PredictionHead* head)
-    : model_(model),
+Results::Results(Context& context, const Programs& programs, SequenceCache& cache,
+                 uint32_t most_steps, PredictionHead* head)
+    : context_(context),
+      programs_(programs),
       cache_(cache),
       head_(head),
       tokens_(std::max(most_steps, kMaxFewRows)),
@@ -19,7 +21,7 @@ Results::Results(Model& model, SequenceCache& cache, uint32_t most_steps, Predic
 Results::State Results::take(Active& active, const Step& step, uint32_t n_steps,
                              std::span<const Status> statuses) {
   if (active.n_rows == 0) return State::goes_on;
-  const uint32_t n_before = model_.sequences()[active.sequence].n_done;
+  const uint32_t n_before = context_.sequences[active.sequence].n_done;
   const auto own = statuses.empty() ? statuses : statuses.subspan(active.first_row, active.n_rows);
   if (active.is_late) {
     const State state = take_late(active, own);
@@ -31,14 +33,14 @@ Results::State Results::take(Active& active, const Step& step, uint32_t n_steps,
       std::ranges::find_if(own, [](const Status& status) { return status.code != kStatusOk; });
   if (bad == own.end()) return take_good(active, step, n_steps);
   // A row that generates was well for as many steps as it has moved on.
-  const uint32_t n_done = model_.sequences()[active.sequence].n_done;
+  const uint32_t n_done = context_.sequences[active.sequence].n_done;
   const uint32_t n_well = active.is_generating ? bad->position - n_done : 0;
   if (n_well > 0 && take_good(active, step, n_well) == State::is_over) return State::is_over;
   return fail(active, *bad);
 }
 
 Results::State Results::fail(Active& active, const Status& status) {
-  const std::string what = describe(status, model_.cache());
+  const std::string what = describe(status, context_.cache);
   if (active.is_masked && status.code == kStatusNoCandidate)
     active.task->fail(std::make_exception_ptr(
         DeadEndError(what + " that the grammar allows and logit_bias does not ban")));
@@ -49,7 +51,7 @@ Results::State Results::fail(Active& active, const Status& status) {
 
 Results::State Results::take_good(Active& active, const Step& step, uint32_t n_steps) {
   Task& task = *active.task;
-  const Sequence& sequence = model_.sequences()[active.sequence];
+  const Sequence& sequence = context_.sequences[active.sequence];
   const uint32_t first = sequence.n_done;
   if (!active.is_generating) cache_.done(active.sequence, first + active.n_rows);
   // A later request with the same prompt can continue from here.
@@ -58,11 +60,12 @@ Results::State Results::take_good(Active& active, const Step& step, uint32_t n_s
     // A whole text has its outputs from the first one on, others have one for every row.
     const uint32_t n_before = task.rows().whole ? task.rows().first_output : 0;
     const uint64_t row = step.head_row(active.first_row + n_before);
-    Binding outputs = task.rows().aligns ? model_.alignment() : model_.logits();
-    const uint32_t width = task.rows().aligns ? model_.alignment_width() : model_.output_width();
+    Binding outputs = task.rows().aligns ? context_.alignment.binding() : programs_.logits;
+    const uint32_t width =
+        task.rows().aligns ? context_.sizes.alignment_width : context_.weights->output_width();
     outputs.offset += row * width * sizeof(float);
-    model_.device().read(outputs, std::as_writable_bytes(
-                                      task.logits_of(first + n_before, active.n_rows - n_before)));
+    context_.device->read(outputs, std::as_writable_bytes(
+                                       task.logits_of(first + n_before, active.n_rows - n_before)));
   }
   if (active.scores_prompt)
     task.take_given_logprobs(first, read_logprobs(active.sequence, first, active.n_rows));
@@ -82,7 +85,7 @@ Results::State Results::take_late(Active& active, std::span<const Status> status
   for (uint32_t i = 0; i < n && !statuses.empty(); ++i)
     if (statuses[i].code != kStatusOk) return fail(active, statuses[i]);
   if (n == 0) return State::goes_on;
-  const uint32_t first = model_.sequences()[active.sequence].n_done;
+  const uint32_t first = context_.sequences[active.sequence].n_done;
   cache_.done(active.sequence, first + n);
   if (active.scores_prompt)
     active.task->take_given_logprobs(first, read_logprobs(active.sequence, first, n));
@@ -94,12 +97,12 @@ Results::State Results::take_late(Active& active, std::span<const Status> status
 // last step, the rest is old memory: it is behind the stop token or max_chosen, and is not used.
 Results::State Results::take_chain(Active& active, uint32_t n_steps) {
   const Task& task = *active.task;
-  const Sequence& sequence = model_.sequences()[active.sequence];
+  const Sequence& sequence = context_.sequences[active.sequence];
   const auto n_before = static_cast<uint32_t>(task.chosen().size());
   const std::span tokens =
       std::span(tokens_).first(std::min(n_steps, task.rows().max_chosen - n_before));
-  model_.device().read(
-      model_.sequences().log(active.sequence, static_cast<uint32_t>(sequence.tokens.size())),
+  context_.device->read(
+      context_.sequences.log(active.sequence, static_cast<uint32_t>(sequence.tokens.size())),
       std::as_writable_bytes(tokens));
   return take_tokens(active, tokens);
 }
@@ -108,9 +111,9 @@ Results::State Results::take_chain(Active& active, uint32_t n_steps) {
 // drafted: the first that did not ends what is used.
 Results::State Results::take_drafted(Active& active, std::span<const Status> statuses) {
   const std::span tokens = std::span(tokens_).first(active.n_rows);
-  Binding picked = model_.picked();
+  Binding picked = context_.picked.binding();
   picked.offset += active.first_row * sizeof(uint32_t);
-  model_.device().read(picked, std::as_writable_bytes(tokens));
+  context_.device->read(picked, std::as_writable_bytes(tokens));
   uint32_t n = 0;
   while (true) {
     if (!statuses.empty() && statuses[n].code != kStatusOk) {
@@ -137,7 +140,7 @@ Results::State Results::take_drafted(Active& active, std::span<const Status> sta
 // Where the text ended before the last of these, the rest is not used.
 Results::State Results::take_tokens(Active& active, std::span<const uint32_t> tokens) {
   Task& task = *active.task;
-  Sequence& sequence = model_.sequences()[active.sequence];
+  Sequence& sequence = context_.sequences[active.sequence];
   const uint32_t n_before = sequence.n_done;
   const SequenceRecord& record = task.choosing().record;
   const std::span stops(record.stop_ids, record.n_stop_ids);
@@ -179,8 +182,8 @@ Results::State Results::take_tokens(Active& active, std::span<const uint32_t> to
 // Where it is the context that is full, the text may go on.
 void Results::finish_at_length(const Active& active) {
   Task& task = *active.task;
-  const Sequence& sequence = model_.sequences()[active.sequence];
-  if (task.rows().keeps_positions && sequence.tokens.size() > model_.context()) {
+  const Sequence& sequence = context_.sequences[active.sequence];
+  if (task.rows().keeps_positions && sequence.tokens.size() > context_.n_positions()) {
     try {
       task.take_positions(cache_, active.sequence);
     } catch (const std::bad_alloc&) {
@@ -214,7 +217,7 @@ std::span<const TokenLogprobs> Results::read_logprobs(uint32_t slot, uint32_t po
   const uint32_t n_before_end = std::min(n, kLogprobPlaces - place);
   const auto read = [&](uint32_t from, std::span<TokenLogprobs> into) {
     if (!into.empty())
-      model_.device().read(model_.sequences().logprobs(slot, from), std::as_writable_bytes(into));
+      context_.device->read(context_.sequences.logprobs(slot, from), std::as_writable_bytes(into));
   };
   read(place, all.first(n_before_end));
   read(0, all.subspan(n_before_end));

@@ -6,8 +6,9 @@
 
 #include "cache/sequence_cache.h"
 #include "inference/active.h"
-#include "inference/model.h"
+#include "inference/context.h"
 #include "inference/prediction_head.h"
+#include "inference/programs.h"
 #include "inference/step.h"
 
 namespace akunu {
@@ -16,7 +17,8 @@ class Results {
  public:
   // `most_steps`: that a submission has.
   // `head`: of the model, null where there is none.
-  Results(Model& model, SequenceCache& cache, uint32_t most_steps, PredictionHead* head);
+  Results(Context& context, const Programs& programs, SequenceCache& cache, uint32_t most_steps,
+          PredictionHead* head);
 
   enum class State : uint8_t { goes_on, is_over, is_bad };
   // After a submission of so many steps: hands over what the task wanted of them and counts the
@@ -41,7 +43,8 @@ class Results {
   // Of so many positions of a sequence, in a ring's worth of them.
   std::span<const TokenLogprobs> read_logprobs(uint32_t slot, uint32_t position, uint32_t n);
 
-  Model& model_;
+  Context& context_;
+  const Programs& programs_;
   SequenceCache& cache_;
   PredictionHead* const head_;
   std::vector<uint32_t> tokens_;

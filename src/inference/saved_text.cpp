@@ -11,11 +11,11 @@
 namespace akunu {
 
 std::vector<GroupShape> Scheduler::saved_groups() const {
-  if (const uint32_t n_ranks = model_.device().n_ranks(); n_ranks > 1)
+  if (const uint32_t n_ranks = model_.context.device->n_ranks(); n_ranks > 1)
     throw UnsupportedModelError("texts of a model that is computed by " + std::to_string(n_ranks) +
                                 " GPUs cannot be saved: each has the keys and values of its heads");
   std::vector<GroupShape> groups;
-  for (const CacheGroup& group : model_.cache().groups()) {
+  for (const CacheGroup& group : model_.context.cache.groups()) {
     if (group.shape.is_cross())
       throw UnsupportedModelError("texts of this model cannot be saved: a part of its cache is '" +
                                   name_of(group.shape.kind) + "', and belongs to one text alone");
@@ -30,7 +30,7 @@ std::shared_ptr<SavingTask> Scheduler::save(std::vector<uint32_t> tokens) {
   const auto n = static_cast<uint32_t>(tokens.size());
   SavedPositions room{first_entries_to_save(groups, n), {}};
   const uint64_t bytes = saved_bytes(groups, room.first_entries, n);
-  if (const MemoryLeft left = model_.device().memory_left();
+  if (const MemoryLeft left = model_.context.device->memory_left();
       bytes >= kAskSystemFrom && !left.fits(bytes))
     throw OutOfMemoryError("keys and values of " + std::to_string(n) + " tokens need " +
                            mebibytes(bytes) + " beside the cache; " +

@@ -51,22 +51,25 @@ std::span<const Status> join(std::vector<Status>& first, std::span<const Status>
 
 Scheduler::Scheduler(Model& model, const SchedulerOptions& options, Model* draft_model)
     : model_(model),
-      prefix_cache_(options.prefix_cache && !model.arch().embeds),
-      chain_steps_(model.chain_steps()),
+      prefix_cache_(options.prefix_cache && !model.context.arch().embeds),
+      chain_steps_(model.context.sizes.chain_steps),
       queue_(options.most_waiting),
-      masks_(model.mask_bytes() / sizeof(uint32_t), options.mask_time, [this] { queue_.wake(); }),
-      occupancy_(model.cache().groups().size()),
-      cache_(model.cache(), model.sequences(), model.max_rows_in_flight(), prefix_cache_,
-             model.has_prediction_head()),
-      draft_model_(draft_model != nullptr
-                       ? std::make_unique<DraftModel>(*draft_model, model, prefix_cache_)
-                       : nullptr),
-      head_(model.has_prediction_head() ? std::make_unique<PredictionHead>(model) : nullptr),
-      composer_(model, cache_, costs_, draft_model_.get(), head_.get()),
-      results_(model, cache_, chain_steps_, head_.get()),
-      step_(model.own_context(), model.own_programs()) {
-  statuses_.reserve(model.max_rows());
-  active_.reserve(model.max_texts());
+      masks_(model.context.sizes.mask_bytes / sizeof(uint32_t), options.mask_time,
+             [this] { queue_.wake(); }),
+      occupancy_(model.context.cache.groups().size()),
+      cache_(model.context.cache, model.context.sequences, model.context.sizes.max_rows_in_flight,
+             prefix_cache_, model.context.weights->has_prediction_head()),
+      draft_model_(draft_model != nullptr ? std::make_unique<DraftModel>(
+                                                *draft_model, *model.context.weights, prefix_cache_)
+                                          : nullptr),
+      head_(model.context.weights->has_prediction_head()
+                ? std::make_unique<PredictionHead>(model.context, model.programs)
+                : nullptr),
+      composer_(model.context, cache_, costs_, draft_model_.get(), head_.get()),
+      results_(model.context, model.programs, cache_, chain_steps_, head_.get()),
+      step_(model.context, model.programs) {
+  statuses_.reserve(model.context.sizes.max_rows);
+  active_.reserve(model.context.sizes.max_texts);
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {
@@ -94,28 +97,29 @@ void Scheduler::check_process() const {
 
 void Scheduler::check(const std::vector<uint32_t>& tokens, bool encodes) const {
   check_process();
-  model_.check_files();
-  if (encodes != model_.arch().embeds)
-    throw UnsupportedModelError(encodes ? model_.config().architecture +
+  model_.context.weights->check_files();
+  if (encodes != model_.context.arch().embeds)
+    throw UnsupportedModelError(encodes ? model_.context.weights->config.architecture +
                                               " was not loaded as an encoder: it generates text"
-                                        : model_.config().architecture +
+                                        : model_.context.weights->config.architecture +
                                               " is an encoder: it embeds text (`akunu embed`, "
                                               "Model.embed), and has neither logits "
                                               "nor tokens to choose");
   if (tokens.empty()) throw ArgumentError("the prompt has no tokens");
-  const uint32_t vocab_size = model_.arch().vocab_size;
+  const uint32_t vocab_size = model_.context.arch().vocab_size;
   for (size_t i = 0; i < tokens.size(); ++i)
     if (tokens[i] >= vocab_size)
       throw ArgumentError("token " + std::to_string(tokens[i]) + " at index " + std::to_string(i) +
                           " is outside the vocabulary of " + std::to_string(vocab_size));
-  if (tokens.size() > model_.context())
+  if (tokens.size() > model_.context.n_positions())
     throw ContextOverflowError("the prompt has " + std::to_string(tokens.size()) +
-                               " tokens, the context holds " + std::to_string(model_.context()) +
+                               " tokens, the context holds " +
+                               std::to_string(model_.context.n_positions()) +
                                "; make it shorter, or load the model with a longer context");
 }
 
 uint32_t Scheduler::most_tokens(size_t prompt_tokens) const {
-  return static_cast<uint32_t>(model_.context() + 1 - prompt_tokens);
+  return static_cast<uint32_t>(model_.context.n_positions() + 1 - prompt_tokens);
 }
 
 std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
@@ -124,20 +128,20 @@ std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
   check_window(model_, request.window.get());
   for (const std::vector<uint32_t>* banned : {&request.banned, &request.banned_first})
     for (const uint32_t token : *banned)
-      if (token >= model_.arch().vocab_size)
+      if (token >= model_.context.arch().vocab_size)
         throw ArgumentError("token " + std::to_string(token) +
                             " shall not be chosen, and is outside the vocabulary of " +
-                            std::to_string(model_.arch().vocab_size));
+                            std::to_string(model_.context.arch().vocab_size));
   if (request.rules.n_before > request.prompt.size())
     throw ArgumentError("a text begins behind its prompt's end");
   if (!request.images.empty()) {
-    place_images(model_.arch(), request.images, request.prompt);
+    place_images(model_.context.arch(), request.images, request.prompt);
     if (request.prompt_logprobs != kNone)
       throw ArgumentError("logprobs of the tokens of a prompt with images are not possible");
     if (request.keeps_positions || request.goes_on_from)
       throw ArgumentError("a text with images ends where the context is full");
   }
-  request.adapters = model_.adapters().in_order(std::move(request.adapters));
+  request.adapters = model_.context.weights->adapters.in_order(std::move(request.adapters));
   constexpr size_t kWordsPerBias = sizeof(TokenBias) / sizeof(uint32_t);
   if (!count_breakers(request.dry_breakers)) throw ArgumentError("dry_breakers is no such list");
   const size_t n_banned = request.banned.size() + request.banned_first.size();
@@ -156,10 +160,10 @@ std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
     throw ArgumentError("logit_bias has " + std::to_string(request.logit_bias.size()) +
                         " tokens; at most " + std::to_string(most_biases) + " are possible");
   for (const TokenBias& each : request.logit_bias)
-    if (each.token >= model_.arch().vocab_size)
+    if (each.token >= model_.context.arch().vocab_size)
       throw ArgumentError("logit_bias has token " + std::to_string(each.token) +
                           ", which is outside the vocabulary of " +
-                          std::to_string(model_.arch().vocab_size));
+                          std::to_string(model_.context.arch().vocab_size));
   for (const uint32_t n : {request.logprobs, request.prompt_logprobs})
     if (n != kNone && n > kMaxLogprobs)
       throw ArgumentError(std::to_string(n) + " most likely tokens; at most " +
@@ -171,14 +175,15 @@ std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
     throw ArgumentError("speculation is " + std::to_string(request.speculation) + "; at most " +
                         std::to_string(kMostDrafted) + " tokens can be drafted");
   // What a draft costs a GPU, which is submitted to ahead of its results, nobody has measured yet.
-  if (request.speculation == kSpeculationAuto && model_.device().chip().submissions_ahead > 0)
+  if (request.speculation == kSpeculationAuto &&
+      model_.context.device->chip().submissions_ahead > 0)
     request.speculation = kSpeculationOff;
   request.max_tokens = std::min(request.max_tokens, most_tokens(request.prompt.size()));
-  request.keeps_positions = request.keeps_positions && model_.rotates();
-  if (request.keeps_positions) refuse_unless_kept_fits(model_);
+  request.keeps_positions = request.keeps_positions && model_.programs.rotations.can_turn();
+  if (request.keeps_positions) refuse_unless_kept_fits(model_.context);
   std::shared_ptr<const MovedPositions> moved;
   if (const auto before = std::exchange(request.goes_on_from, nullptr))
-    moved = positions_of_text_before(model_, *before, request);
+    moved = positions_of_text_before(model_.context, *before, request);
   if (constraint) masks_.start();
   auto generation =
       std::make_shared<Generation>(std::move(request), std::move(constraint), std::move(moved));
@@ -192,18 +197,18 @@ std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
 std::shared_ptr<LogitsTask> Scheduler::logits(LogitsRequest request) {
   check(request.tokens);
   check_window(model_, request.window.get());
-  request.adapters = model_.adapters().in_order(std::move(request.adapters));
+  request.adapters = model_.context.weights->adapters.in_order(std::move(request.adapters));
   if (request.first >= request.tokens.size())
     throw ArgumentError("logits from token " + std::to_string(request.first) + " on of " +
                         std::to_string(request.tokens.size()));
-  if (request.behind != kNone && !model_.has_prediction_head())
+  if (request.behind != kNone && !model_.context.weights->has_prediction_head())
     throw UnsupportedModelError("the model was loaded without a prediction head");
-  if (request.behind != kNone && request.behind >= model_.arch().vocab_size)
+  if (request.behind != kNone && request.behind >= model_.context.arch().vocab_size)
     throw ArgumentError("token " + std::to_string(request.behind) + " is outside the vocabulary");
-  const ChipConfig& chip = model_.device().chip();
+  const ChipConfig& chip = model_.context.device->chip();
   if (!request.images.empty()) {
-    place_images(model_.arch(), request.images, request.tokens);
-    const uint32_t n_tokens = model_.arch().images->n_tokens();
+    place_images(model_.context.arch(), request.images, request.tokens);
+    const uint32_t n_tokens = model_.context.arch().images->n_tokens();
     if (!request.chunks.empty()) throw ArgumentError("a text with images takes no chunks");
     for (const PlacedImage& each : request.images)
       if (request.first > each.first && request.first < each.first + n_tokens)
@@ -231,9 +236,10 @@ std::shared_ptr<LogitsTask> Scheduler::logits(LogitsRequest request) {
   if (!begins_chunk)
     throw ArgumentError("logits from token " + std::to_string(request.first) +
                         " on, with which no chunk begins");
-  if (request.aligns && model_.alignment_width() == 0)
+  if (request.aligns && model_.context.sizes.alignment_width == 0)
     throw UnsupportedModelError("nobody knows which heads of this model say when a word is said");
-  const uint32_t width = request.aligns ? model_.alignment_width() : model_.arch().vocab_size;
+  const uint32_t width =
+      request.aligns ? model_.context.sizes.alignment_width : model_.context.arch().vocab_size;
   refuse_unless_fits(request.tokens.size() - request.first, width);
   auto task = std::make_shared<LogitsTask>(std::move(request), width);
   queue_.add(task);
@@ -242,7 +248,8 @@ std::shared_ptr<LogitsTask> Scheduler::logits(LogitsRequest request) {
 
 std::shared_ptr<LogitsTask> Scheduler::encode(EncodeRequest request) {
   check(request.tokens, true);
-  auto task = std::make_shared<LogitsTask>(std::move(request), model_.output_width());
+  auto task =
+      std::make_shared<LogitsTask>(std::move(request), model_.context.weights->output_width());
   queue_.add(task);
   return task;
 }
@@ -250,7 +257,7 @@ std::shared_ptr<LogitsTask> Scheduler::encode(EncodeRequest request) {
 void Scheduler::refuse_unless_fits(size_t n_rows, uint32_t width) const {
   const uint64_t bytes = n_rows * sizeof(float) * uint64_t{width};
   if (bytes < kAskSystemFrom) return;
-  if (const MemoryLeft left = model_.device().memory_left(); !left.fits(bytes))
+  if (const MemoryLeft left = model_.context.device->memory_left(); !left.fits(bytes))
     throw OutOfMemoryError("the logits of " + std::to_string(n_rows) + " tokens need " +
                            mebibytes(bytes) + "; " + describe_refusal(bytes, left) +
                            "; ask for those of fewer tokens");
@@ -268,7 +275,7 @@ bool Scheduler::wait_until_idle(std::chrono::milliseconds timeout) {
 void Scheduler::run() {
   while (queue_.wait(patience())) {
     try {
-      if (is_reading() && (queue_.has_news() || model_.device().is_used_by_others()))
+      if (is_reading() && (queue_.has_news() || model_.context.device->is_used_by_others()))
         step_back(active_.begin());
       const bool is_quiet = active_.empty() && !queue_.has_news() && !has_states_to_store();
       if (!ahead_ || is_disturbed()) {
@@ -314,12 +321,12 @@ void Scheduler::publish() {
       active_, [](const Active& active) { return !active.task->rows().has_output(); });
   occupancy_.set_drafted(results_.n_drafted(), results_.n_held());
   occupancy_.set_running(static_cast<uint32_t>(active_.size()) - static_cast<uint32_t>(n_reading));
-  for (uint32_t group = 0; group < model_.cache().groups().size(); ++group)
+  for (uint32_t group = 0; group < model_.context.cache.groups().size(); ++group)
     occupancy_.set_pages(group, cache_.count_pages(group));
 }
 
 void Scheduler::begin_reading() {
-  if (!active_.empty() || !queue_.empty() || model_.device().is_used_by_others()) return;
+  if (!active_.empty() || !queue_.empty() || model_.context.device->is_used_by_others()) return;
   if (std::optional<Unread> unread = cache_.take_unread())
     admit(std::make_shared<Reading>(std::move(*unread)));
 }
@@ -351,8 +358,8 @@ void Scheduler::encode_inputs() {
       if (rows.window && cache_.is_to_fill(rows.window->id))
         encode_window(model_, cache_, *rows.window, active.sequence);
       for (const auto& [first, image] : rows.images)
-        if (image->vectors.empty() &&
-            model_.sequences()[active.sequence].n_done < first + model_.arch().images->n_tokens())
+        if (image->vectors.empty() && model_.context.sequences[active.sequence].n_done <
+                                          first + model_.context.arch().images->n_tokens())
           read_image(model_, *image);
       return false;
     } catch (...) {
@@ -367,7 +374,7 @@ void Scheduler::encode_inputs() {
 void Scheduler::fail_everything(const std::exception_ptr& error) {
   if (ahead_) {
     try {
-      await(model_, std::exchange(ahead_, std::nullopt)->ticket);
+      await(model_.context, std::exchange(ahead_, std::nullopt)->ticket);
     } catch (...) {  // its texts fail below in any case
     }
   }
@@ -408,7 +415,7 @@ void Scheduler::drop_cancelled() {
 
 // A prompt that was cancelled half-way keeps what was computed; its rest is not read later.
 void Scheduler::end(const Active& active, uint32_t n_kept) {
-  const Sequence& sequence = model_.sequences()[active.sequence];
+  const Sequence& sequence = model_.context.sequences[active.sequence];
   cache_.end(active.sequence, sequence.n_done < sequence.n_prompt ? sequence.n_done : n_kept);
 }
 
@@ -450,7 +457,7 @@ void Scheduler::run_step() {
 uint32_t Scheduler::steps_left(uint32_t under_way) const {
   uint32_t left = 1;
   for (const Active& active : active_) {
-    const uint32_t done = model_.sequences()[active.sequence].n_done + under_way;
+    const uint32_t done = model_.context.sequences[active.sequence].n_done + under_way;
     left = std::max(left, std::max(most_positions(*active.task), done) - done);
   }
   return left;
@@ -478,8 +485,8 @@ Scheduler::Submitted Scheduler::submit(uint32_t under_way) {
   if (has_constraint() && cache_.most_again() < submitted.steps)
     submitted.steps = cache_.most_again() + 1;
   // Active texts are in order of importance, so the first one has the highest priority.
-  submitted.ticket =
-      step_.submit(model_.device(), submitted.steps, !recompose_, active_.front().task->priority());
+  submitted.ticket = step_.submit(*model_.context.device, submitted.steps, !recompose_,
+                                  active_.front().task->priority());
   // The same rows go on, unless a prompt was among them, a text begins or ends, or the free text of a
   // constraint may have ended.
   recompose_ = !submitted.is_chain || has_constraint();
@@ -490,18 +497,18 @@ Scheduler::Submitted Scheduler::submit(uint32_t under_way) {
 Scheduler::Submitted Scheduler::submit_beside_masks() {
   const int32_t priority = active_.front().task->priority();
   Submitted submitted{.steps = 1};
-  submitted.logits = step_.submit_logits(model_.device(), false, priority);
-  const bool is_gpu = model_.device().chip().processors == 0;
+  submitted.logits = step_.submit_logits(*model_.context.device, false, priority);
+  const bool is_gpu = model_.context.device->chip().processors == 0;
   if (is_gpu) wait_before_choice();  // a CPU computes where it is waited for
   if (!has_masks()) {
-    await(model_, *submitted.logits);
+    await(model_.context, *submitted.logits);
     wait_before_choice();
   }
   for (Active& active : active_)
     if (active.is_masked && !active.task->masks()->has_masks(active.drafted.size()))
       active.is_late = active.task->masks()->is_late = true;
   send_masks();
-  submitted.ticket = step_.submit_choice(model_.device(), priority);
+  submitted.ticket = step_.submit_choice(*model_.context.device, priority);
   recompose_ = true;
   return submitted;
 }
@@ -526,13 +533,13 @@ bool Scheduler::has_constraint() const {
 // Whether the next submission may be sent before the host has seen what this one chose. A row whose
 // text ends in between switches itself off. The device's page tables must cover both submissions.
 bool Scheduler::can_go_ahead(const Submitted& submitted) const {
-  const ChipConfig& chip = model_.device().chip();
+  const ChipConfig& chip = model_.context.device->chip();
   if (chip.submissions_ahead == 0 || !submitted.is_chain || !queue_.empty() || recompose_ ||
-      model_.device().is_wanted() || may_draft())
+      model_.context.device->is_wanted() || may_draft())
     return false;
   bool someone_goes_on = false;
   for (const Active& active : active_) {
-    const Sequence& sequence = model_.sequences()[active.sequence];
+    const Sequence& sequence = model_.context.sequences[active.sequence];
     const uint32_t most = most_positions(*active.task);
     someone_goes_on |= sequence.n_done + submitted.steps < most;
     const uint32_t n_positions = std::min(sequence.n_done + submitted.steps + chain_steps_, most);
@@ -544,10 +551,10 @@ bool Scheduler::can_go_ahead(const Submitted& submitted) const {
 
 void Scheduler::finish(const Submitted& submitted) {
   if (submitted.logits) {
-    const Outcome logits = await(model_, *submitted.logits);
+    const Outcome logits = await(model_.context, *submitted.logits);
     statuses_.assign(logits.statuses.begin(), logits.statuses.end());
   }
-  Outcome outcome = await(model_, submitted.ticket);
+  Outcome outcome = await(model_.context, submitted.ticket);
   ended_ = std::chrono::steady_clock::now();
   if (submitted.logits && !statuses_.empty()) outcome.statuses = join(statuses_, outcome.statuses);
   room_changed_ |= !submitted.is_chain;  // a prompt went on: a task may wait for this prefix

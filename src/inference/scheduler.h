@@ -70,7 +70,7 @@ class Scheduler {
                                        std::unique_ptr<Constraint> constraint = nullptr);
   // An image for such requests, of the numbers of its patches.
   std::shared_ptr<Image> image(std::span<const float> patches) {
-    return images_.take(model_.arch(), patches);
+    return images_.take(model_.context.arch(), patches);
   }
   std::shared_ptr<LogitsTask> logits(LogitsRequest request);
   // Of an encoder; the others are not.

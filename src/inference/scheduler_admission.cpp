@@ -23,7 +23,7 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
     task->finish(FinishReason::length);
     return Queue::Answer::taken;
   }
-  if (active_.size() == model_.max_texts()) return Queue::Answer::full;
+  if (active_.size() == model_.context.sizes.max_texts) return Queue::Answer::full;
   std::vector<uint32_t> tokens = rows.tokens;  // and those chosen before it stepped back, if it did
   tokens.insert(tokens.end(), task->chosen().begin(), task->chosen().end());
   const MovedPositions* const moved = task->moved();
@@ -48,12 +48,13 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
   const RunsOnDisk* const from_disk = moved == nullptr ? fetched_for(task) : nullptr;
   const std::optional<uint32_t> sequence = cache_.begin(beginning, from_disk);
   if (!sequence) return Queue::Answer::full;
-  if (moved != nullptr) turn_keys(model_, cache_, *moved, *sequence);
+  if (moved != nullptr)
+    turn_keys(model_.context, model_.programs.rotations, cache_, *moved, *sequence);
   if (from_disk != nullptr) {
     disk()->count_restored(cache_.n_from_disk());
     fetch_.reset();
   }
-  const uint32_t n_cached = model_.sequences()[*sequence].n_done;
+  const uint32_t n_cached = model_.context.sequences[*sequence].n_done;
   if (task->chosen().empty()) {
     task->set_cached(n_cached);
     task->set_prefix_end(cache_.prefix_end());
@@ -64,7 +65,7 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
   Active active{.task = task, .sequence = *sequence};
   if (!rows.images.empty()) {
     active.whole_log = tokens;
-    std::ranges::replace_if(active.whole_log, is_of_image, model_.arch().images->is.token);
+    std::ranges::replace_if(active.whole_log, is_of_image, model_.context.arch().images->is.token);
   }
   if (rows.speculation != kSpeculationOff)
     active.speculator =
@@ -89,7 +90,7 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
 
 PrefixKey Scheduler::key_of(const Task& task) const {
   const std::shared_ptr<const SpeechWindow>& window = task.rows().window;
-  return {.format = model_.cache().format(),
+  return {.format = model_.context.cache.format(),
           .adapters = task.rows().adapters,
           .window = window ? window->id : 0};
 }
@@ -100,12 +101,12 @@ bool Scheduler::waits_for_prefix(const Task& task) const {
   if (task.rows().shares_with != 0 && !task.rows().scores_given)
     for (const Active& active : active_)
       if (active.task->arrival == task.rows().shares_with)
-        return model_.sequences()[active.sequence].n_done < active.task->n_given();
+        return model_.context.sequences[active.sequence].n_done < active.task->n_given();
   if (!prefix_cache_ || !task.rows().chunks.empty() || task.rows().scores_given) return false;
   const std::vector<uint32_t>& prompt = task.rows().tokens;
   const PrefixKey key = key_of(task);
   return std::ranges::any_of(active_, [&](const Active& active) {
-    const Sequence& other = model_.sequences()[active.sequence];
+    const Sequence& other = model_.context.sequences[active.sequence];
     if (other.n_done >= other.n_prompt || Composer::waits_for_masks(active)) return false;
     if (other.key != key) return false;
     const auto n_alike =
@@ -129,13 +130,13 @@ void Scheduler::grow() {
 }
 
 bool Scheduler::grow(const Active& active) {
-  const ChipConfig& chip = model_.device().chip();
-  const Sequence& sequence = model_.sequences()[active.sequence];
+  const ChipConfig& chip = model_.context.device->chip();
+  const Sequence& sequence = model_.context.sequences[active.sequence];
   const bool is_generating = composer_.is_generating(active);
   const uint32_t n_positions =
       is_generating ? std::min(sequence.n_done + chain_steps_ * (1 + chip.submissions_ahead),
                                most_positions(*active.task))
-                    : std::min(sequence.n_done + model_.max_rows_in_flight(),
+                    : std::min(sequence.n_done + model_.context.sizes.max_rows_in_flight,
                                static_cast<uint32_t>(sequence.tokens.size()));
   if (!cache_.extend(active.sequence, n_positions)) return false;
   recompose_ |= is_generating && cache_.has_unsent(active.sequence);

@@ -40,9 +40,9 @@ void Scheduler::keep_on_disk(std::filesystem::path folder, uint64_t most_bytes,
   if (groups.size() > 64)
     throw UnsupportedModelError("this model has " + std::to_string(groups.size()) +
                                 " cache groups; with more than 64 none is kept on a disk");
-  if (adapters.size() != model_.adapters().names().size())
+  if (adapters.size() != model_.context.weights->adapters.names().size())
     throw ArgumentError("digests of " + std::to_string(adapters.size()) + " adapters; there are " +
-                        std::to_string(model_.adapters().names().size()));
+                        std::to_string(model_.context.weights->adapters.names().size()));
   adapter_digests_ = std::move(adapters);
   disk_ = std::make_unique<PrefixDisk>(std::move(folder), most_bytes, std::move(groups),
                                        [this] { queue_.wake(); });

@@ -50,7 +50,7 @@ void Scheduler::send_masks() {
     if (!active.is_masked || active.is_late) continue;
     const uint32_t last_row = active.first_row + active.n_rows - 1;
     const auto n_drafted = static_cast<uint32_t>(active.drafted.size());
-    step_.update(model_.mask(step_.head_row(last_row - n_drafted)),
+    step_.update(model_.context.mask(step_.head_row(last_row - n_drafted)),
                  std::as_bytes(active.task->masks()->masks(n_drafted)));
   }
 }

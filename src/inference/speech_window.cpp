@@ -10,9 +10,9 @@
 namespace akunu {
 
 void check_window(const Model& model, const SpeechWindow* window) {
-  const std::optional<AudioEncoder>& audio = model.arch().audio;
+  const std::optional<AudioEncoder>& audio = model.context.arch().audio;
   if (!audio && window != nullptr)
-    throw UnsupportedModelError(model.config().architecture + " takes no audio");
+    throw UnsupportedModelError(model.context.weights->config.architecture + " takes no audio");
   if (!audio) return;
   if (window == nullptr || window->id == 0)
     throw ArgumentError("a text of a speech model needs a window of audio");
@@ -24,9 +24,9 @@ void check_window(const Model& model, const SpeechWindow* window) {
 
 void encode_window(Model& model, SequenceCache& cache, const SpeechWindow& window,
                    uint32_t sequence) {
-  const AudioEncoder& audio = *model.arch().audio;
-  Device& device = model.device();
-  device.write(model.frames(), std::as_bytes(std::span(window.frames)));
+  const AudioEncoder& audio = *model.context.arch().audio;
+  Device& device = *model.context.device;
+  device.write(model.context.frames.binding(), std::as_bytes(std::span(window.frames)));
   std::vector<Row> rows(audio.n_frames());
   for (uint32_t i = 0; i < rows.size(); ++i) {
     rows[i].sequence = sequence;
@@ -44,10 +44,10 @@ void encode_window(Model& model, SequenceCache& cache, const SpeechWindow& windo
                           .passes = std::span(&pass, 1)});
   };
   const Ticket convolved =
-      submit(model.first_convolution(), audio.n_frames(), cache.take_unsent(sequence));
-  const Ticket encoded = submit(model.encode(), audio.n_positions, {});
-  await_all_well(model, convolved);
-  await_all_well(model, encoded);
+      submit(model.programs.first_convolution, audio.n_frames(), cache.take_unsent(sequence));
+  const Ticket encoded = submit(model.programs.encode, audio.n_positions, {});
+  await_all_well(model.context, convolved);
+  await_all_well(model.context, encoded);
   cache.filled(window.id);
 }
 

@@ -30,6 +30,7 @@ struct Weights {
   uint64_t host_bytes = 0;  // of tensors in the host's memory, where the device has its own
   uint64_t kept_free = 0;   // of the device's memory, for what reads those
 
+  bool has_prediction_head() const { return arch.n_ahead > 0; }
   // Numbers of a row that comes out: logits, or an encoder's vector.
   uint32_t output_width() const { return akunu::output_width(arch, tensors->map()); }
   // Whether what comes out are scores of a classifier.

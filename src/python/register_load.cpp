@@ -78,7 +78,7 @@ class NativeLoad {
   NativeLoad(const NativeModel& of, const std::string& kv_type, bool prefix_cache,
              uint32_t max_waiting, LoadOptions options) {
     options.kv_format = kv_format(kv_type);
-    begin([weights = of.engine()->model->weights(), options,
+    begin([weights = of.engine()->model->context.weights, options,
            of_scheduler =
                SchedulerOptions{.prefix_cache = prefix_cache, .most_waiting = max_waiting}] {
       return Engine::over(weights, options, of_scheduler);

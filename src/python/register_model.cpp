@@ -72,7 +72,7 @@ std::unique_ptr<NativeLogits> NativeModel::start_encode(EncodeRequest request) {
 
 py::array_t<float> NativeModel::logits(LogitsRequest request) {
   if (request.tokens.empty()) {
-    const auto vocab_size = static_cast<py::ssize_t>(engine()->model->arch().vocab_size);
+    const auto vocab_size = static_cast<py::ssize_t>(engine()->model->context.arch().vocab_size);
     return py::array_t<float>(py::array::ShapeContainer{py::ssize_t{0}, vocab_size});
   }
   return start_logits(std::move(request))->result();
@@ -93,7 +93,7 @@ void NativeModel::close() {
 }
 
 py::dict NativeModel::config() const {
-  const ModelConfig& config = engine()->model->config();
+  const ModelConfig& config = engine()->model->context.weights->config;
   py::dict result;
   result["architecture"] = config.architecture;
   result["name"] = config.name;
@@ -111,7 +111,7 @@ py::dict NativeModel::config() const {
   result["ffn_dim"] = most(&LayerConfig::ffn_dim);
   py::tuple windows(n_own_layers(config));
   for (size_t i = 0; i < windows.size(); ++i) {
-    const LayerDescriptor& layer = engine()->model->arch().layers[i];
+    const LayerDescriptor& layer = engine()->model->context.arch().layers[i];
     windows[i] = layer.convolution                 ? layer.convolution->width
                  : layer.state && !layer.attends() ? layer.state->width
                                                    : layer.window;
@@ -129,7 +129,7 @@ py::dict NativeModel::config() const {
 py::dict NativeModel::memory() const {
   py::dict result;
   uint64_t total = 0;
-  for (const MemoryUse& use : engine()->model->device().memory_use()) {
+  for (const MemoryUse& use : engine()->model->context.device->memory_use()) {
     result[py::str(use.mapped ? use.label + " (mapped)" : use.label)] = use.bytes;
     total += use.bytes;
   }
@@ -139,7 +139,7 @@ py::dict NativeModel::memory() const {
 
 py::dict NativeModel::occupancy() const {
   const std::shared_ptr<Engine> engine = this->engine();
-  const std::vector<CacheGroup>& groups = engine->model->cache().groups();
+  const std::vector<CacheGroup>& groups = engine->model->context.cache.groups();
   py::list cache;
   for (size_t i = 0; i < groups.size(); ++i) {
     const PageCounts counts = engine->scheduler->occupancy().pages(i);
@@ -237,12 +237,13 @@ void register_model(py::module_& m) {
           py::arg("second_segment") = py::none(), py::arg("priority") = 0)
       .def_property_readonly("embedding",
                              [](const NativeModel& model) -> py::object {
-                               const ArchDescriptor& arch = model.engine()->model->arch();
+                               const ArchDescriptor& arch = model.engine()->model->context.arch();
                                if (!arch.embeds) return py::none();
                                const Model& loaded = *model.engine()->model;
-                               return py::dict(py::arg("dim") = loaded.output_width(),
-                                               py::arg("pooling") = name_of(arch.pooling),
-                                               py::arg("classifies") = loaded.classifies());
+                               return py::dict(
+                                   py::arg("dim") = loaded.context.weights->output_width(),
+                                   py::arg("pooling") = name_of(arch.pooling),
+                                   py::arg("classifies") = loaded.context.weights->classifies());
                              })
       // Weights of cross-attention of the rows from `first` on: float32 [n, alignment heads * positions].
       .def(
@@ -267,7 +268,7 @@ void register_model(py::module_& m) {
       // The numbers of its encoder of images; None: it has none.
       .def_property_readonly("images",
                              [](const NativeModel& model) -> py::object {
-                               const auto& images = model.engine()->model->arch().images;
+                               const auto& images = model.engine()->model->context.arch().images;
                                if (!images) return py::none();
                                return py::dict(
                                    py::arg("patch_size") = images->is.patch_size,
@@ -278,7 +279,7 @@ void register_model(py::module_& m) {
       // The numbers of its encoder of audio; None: it has none.
       .def_property_readonly("audio",
                              [](const NativeModel& model) -> py::object {
-                               const auto& audio = model.engine()->model->arch().audio;
+                               const auto& audio = model.engine()->model->context.arch().audio;
                                if (!audio) return py::none();
                                return py::dict(
                                    py::arg("n_mels") = audio->n_mels,
@@ -319,7 +320,8 @@ void register_model(py::module_& m) {
           "labels",
           [](const NativeModel& model, const std::string& row_class) {
             for (const RowClass each : {RowClass::single, RowClass::few, RowClass::many})
-              if (akunu::name_of(each) == row_class) return model.engine()->model->labels(each);
+              if (akunu::name_of(each) == row_class)
+                return model.engine()->model->programs.labels(each);
             throw ArgumentError("row_class is '" + row_class +
                                 "'; possible are single, few and many");
           },
@@ -329,11 +331,13 @@ void register_model(py::module_& m) {
       .def_property_readonly("occupancy", &NativeModel::occupancy)
       .def_property_readonly("adapters",
                              [](const NativeModel& model) {
-                               const auto names = model.engine()->model->adapters().names();
+                               const auto names =
+                                   model.engine()->model->context.weights->adapters.names();
                                return std::vector<std::string>(names.begin(), names.end());
                              })
       .def_property_readonly(
-          "context", [](const NativeModel& model) { return model.engine()->model->context(); })
+          "context",
+          [](const NativeModel& model) { return model.engine()->model->context.n_positions(); })
       .def_property_readonly(
           "notes", [](const NativeModel& model) { return model.engine()->model->notes(); });
 }

@@ -61,7 +61,7 @@ uint32_t restore(const NativeModel& model, const Tokens& tokens,
 
 py::list layout(const NativeModel& model) {
   py::list groups;
-  for (const CacheGroup& group : model.engine()->model->cache().groups()) {
+  for (const CacheGroup& group : model.engine()->model->context.cache.groups()) {
     py::list layers;
     for (const LayerShape& layer : group.shape.layers)
       layers.append(
@@ -94,18 +94,18 @@ void register_saved_text(py::module_& m) {
           "state_bytes",
           [](const NativeModel& each) {
             uint64_t bytes = 0;
-            for (const CacheGroup& group : each.engine()->model->cache().groups())
+            for (const CacheGroup& group : each.engine()->model->context.cache.groups())
               if (group.shape.has_states()) bytes += group.shape.page_bytes();
             return bytes;
           })
       .def_property_readonly("frequencies",
                              [](const NativeModel& each) {
-                               const auto all = each.engine()->model->frequencies();
+                               const auto all = each.engine()->model->context.frequencies.bytes();
                                return py::bytes(reinterpret_cast<const char*>(all.data()),
                                                 all.size());
                              })
       .def_property_readonly("computes_on", [](const NativeModel& each) {
-        const Device& device = each.engine()->model->device();
+        const Device& device = *each.engine()->model->context.device;
         return py::dict(py::arg("backend") = device.backend(), py::arg("name") = device.chip().name,
                         py::arg("level") = device.chip().level);
       });

@@ -12,9 +12,9 @@
 #include <string>
 
 #include "core/error.h"
+#include "files/adapters/source.h"
 #include "inference/scheduler.h"
 #include "registry.h"
-#include "files/adapters/source.h"
 
 namespace akunu {
 namespace {
@@ -112,8 +112,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const akunu::AdapterFiles files;
   static const auto base = akunu::load("");
   const std::string path = files.put({reinterpret_cast<const char*>(data), size});
-  const bool is_read = akunu::runs(
-      [&] { akunu::check(akunu::open_adapter({"fuzzed", path}, base->config(), base->arch())); });
+  const bool is_read = akunu::runs([&] {
+    akunu::check(
+        akunu::open_adapter({"fuzzed", path}, base->context.weights->config, base->context.arch()));
+  });
   if (is_read) akunu::runs([&] { akunu::run(*akunu::load(path)); });
   return 0;
 }

@@ -7,10 +7,10 @@
 
 #include "core/arch.h"
 #include "core/error.h"
-#include "models/common/describe.h"
-#include "files/huggingface/config_object.h"
 #include "files/huggingface/config.h"
+#include "files/huggingface/config_object.h"
 #include "files/huggingface/quantization.h"
+#include "models/common/describe.h"
 
 namespace akunu {
 namespace {

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "core/error.h"
+#include "files/gguf/model.h"
+#include "files/gguf/source.h"
 #include "inference/scheduler.h"
 #include "models/common/describe.h"
 #include "registry.h"
-#include "files/gguf/model.h"
-#include "files/gguf/source.h"
 
 namespace akunu {
 namespace {
@@ -58,8 +58,8 @@ class MemoryFile {
 
 // What a text of a speech model is of; null of other models.
 std::shared_ptr<const SpeechWindow> some_window(const Model& model) {
-  if (!model.arch().audio) return nullptr;
-  const AudioEncoder& audio = *model.arch().audio;
+  if (!model.context.arch().audio) return nullptr;
+  const AudioEncoder& audio = *model.context.arch().audio;
   const auto window = std::make_shared<SpeechWindow>();
   window->id = 1;
   window->frames.assign(uint64_t{audio.n_frames()} * audio.n_mels, 0.5f);
@@ -73,9 +73,10 @@ void load_and_run(const std::string& path, bool choose_context) {
   else
     options.kv_memory = 1 << 20;
   const auto model = Model::load(path, create_device("cpu", {.threads = 1}), options);
-  require(model->context() > 0 && model->config().vocab_size > 0, "there is something to run");
+  require(model->context.n_positions() > 0 && model->context.weights->config.vocab_size > 0,
+          "there is something to run");
   Scheduler scheduler(*model);
-  const uint32_t last = model->config().vocab_size - 1;
+  const uint32_t last = model->context.weights->config.vocab_size - 1;
   const std::shared_ptr<const SpeechWindow> window = some_window(*model);
   refused_or([&] {
     const auto task = scheduler.logits({.tokens = {last, 0}, .chunks = {}, .window = window});

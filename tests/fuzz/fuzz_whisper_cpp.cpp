@@ -7,8 +7,8 @@
 
 #include "core/arch.h"
 #include "core/error.h"
-#include "models/common/describe.h"
 #include "files/whisper_cpp/source.h"
+#include "models/common/describe.h"
 
 namespace akunu {
 namespace {

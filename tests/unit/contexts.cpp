@@ -91,12 +91,12 @@ void test_each_context_gives_the_texts_of_a_model_alone(const std::string& path)
 
 void test_a_second_context_takes_its_cache_and_little_more(const std::string& path) {
   const Engine alone(Model::load(path, create_device("cpu", {.threads = 2}), kSecond));
-  std::map<std::string, uint64_t> expected = uses_of(alone.model->device());
+  std::map<std::string, uint64_t> expected = uses_of(*alone.model->context.device);
   const uint64_t weights = expected["weights (mapped)"];
   check(weights > 0, "a model alone has weights");
   const Shared shared(path);
   check(uses_of(*shared.device->device)["weights (mapped)"] == weights, "weights are there once");
-  std::map<std::string, uint64_t> found = uses_of(shared.two->model->device());
+  std::map<std::string, uint64_t> found = uses_of(*shared.two->model->context.device);
   check(!found.contains("weights (mapped)"), "none are counted for the second context");
   for (const std::string label : {"cache", "scratch"})
     check(found[label] == expected[label] && found[label] > 0, label + " is that of one alone");

@@ -39,7 +39,7 @@ GenerateRequest request(std::vector<uint32_t> prompt, uint32_t max_tokens,
 void test_a_failed_image_ends_its_own_text(const std::string& path) {
   const auto device = std::make_shared<FailingProgram>(create_cpu(2));
   Engine engine(path, device);
-  const ImageEncoder& encoder = *engine.model->arch().images;
+  const ImageEncoder& encoder = *engine.model->context.arch().images;
   const std::vector<uint32_t> prompt = make_tokens(40, 60);
   const uint32_t n_tokens = kShort ? 200 : 900;
   const std::vector<uint32_t> alone =
@@ -53,7 +53,8 @@ void test_a_failed_image_ends_its_own_text(const std::string& path) {
     numbers[0] = number;
     return request(with_image, 8, {{.first = 3, .image = engine.scheduler.image(numbers)}});
   };
-  for (const Program& program : {engine.model->encode_image(), engine.model->project_image()}) {
+  for (const Program& program :
+       {engine.model->programs.encode_image, engine.model->programs.project_image}) {
     const auto beside = engine.scheduler.generate(request(prompt, n_tokens));
     std::array<uint32_t, 1> first{};
     check(beside->next(first, kWait) == 1, "the text beside has begun");

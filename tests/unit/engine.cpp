@@ -30,7 +30,7 @@ void test_row_invariance(const std::string& path) {
   std::vector<uint32_t> tokens;
   for (uint32_t threads = 1; threads <= 3; ++threads) {
     Engine engine(path, threads);
-    tokens = make_tokens(kRows, engine.model->arch().vocab_size);
+    tokens = make_tokens(kRows, engine.model->context.arch().vocab_size);
     if (threads == 1) {
       prompt = logits_of(engine, tokens, {}, false);
       generated = logits_of(engine, tokens, split(tokens.size(), {1}), true);
@@ -41,7 +41,7 @@ void test_row_invariance(const std::string& path) {
           "prompt rows do not depend on chunks");
     check(same_bits(generated, logits_of(engine, tokens, split(tokens.size(), {16, 2, 5}), true)),
           "single and few rows are one arithmetic");
-    const uint32_t vocab_size = engine.model->arch().vocab_size;
+    const uint32_t vocab_size = engine.model->context.arch().vocab_size;
     check(same_bits(last_rows(generated, kRows - 16, vocab_size),
                     logits_of(engine, tokens, split(tokens.size(), {16, 2, 5}), true, 16)),
           "logits from a chunk on are those of all chunks");
@@ -63,16 +63,16 @@ void test_row_invariance(const std::string& path) {
 void test_fusion(const std::string& path) {
   Engine fused(path, 2);
   Engine unfused(path, std::make_shared<DeviceVariant>(create_cpu(2), false, 1));
-  const std::vector<uint32_t> tokens = make_tokens(40, fused.model->arch().vocab_size);
+  const std::vector<uint32_t> tokens = make_tokens(40, fused.model->context.arch().vocab_size);
   check(same_bits(logits_of(fused, tokens, {}, false), logits_of(unfused, tokens, {}, false)),
         "fused and unfused prompt rows agree");
   check(same_bits(logits_of(fused, tokens, split(tokens.size(), {1, 3}), true),
                   logits_of(unfused, tokens, split(tokens.size(), {1, 3}), true)),
         "fused and unfused generated rows agree");
-  const size_t n_layers = fused.model->arch().layers.size();
-  check(fused.model->labels(RowClass::single).size() == 8 * n_layers + 5,
+  const size_t n_layers = fused.model->context.arch().layers.size();
+  check(fused.model->programs.labels(RowClass::single).size() == 8 * n_layers + 5,
         "a layer is 8 commands, and 5 stand around them");
-  check(unfused.model->labels(RowClass::single).size() >= 17 * n_layers,
+  check(unfused.model->programs.labels(RowClass::single).size() >= 17 * n_layers,
         "unfused it is 17 or more");
 }
 
@@ -81,7 +81,7 @@ void test_fusion(const std::string& path) {
 void test_hidden_memory(const std::string& path) {
   Engine seen(path, create_device("cpu", {.threads = 2}));
   Engine hidden(path, std::make_shared<HiddenMemory>(create_device("cpu", {.threads = 2})));
-  std::vector<uint32_t> prompt = make_tokens(300, seen.model->arch().vocab_size);
+  std::vector<uint32_t> prompt = make_tokens(300, seen.model->context.arch().vocab_size);
   for (uint32_t i = 0; i < 2; ++i) {
     std::array<std::vector<uint32_t>, 2> texts;
     for (Engine* engine : {&seen, &hidden}) {
@@ -103,7 +103,7 @@ void test_chains(const std::string& path, uint32_t submissions_ahead) {
   Engine chained(path, device);
   const auto request = [&](uint32_t i) {
     return GenerateRequest{
-        .prompt = make_tokens(20, single.model->arch().vocab_size, i + 1),
+        .prompt = make_tokens(20, single.model->context.arch().vocab_size, i + 1),
         .max_tokens = 20 + 7 * i,
         .stop_ids = {},
         .sampling = {.temperature = 2.0f, .repetition_penalty = 1.1f, .seed_low = i}};
@@ -142,10 +142,10 @@ constexpr uint32_t kSteps = kShort ? 16 : 256;  // what grows seldom is seen aft
 // So many steps of each row class, and tokens through the scheduler, allocate nothing.
 void test_no_allocation(const std::string& path) {
   Engine engine(path, 2);
-  Device& device = engine.model->device();
-  SequenceStore& store = engine.model->sequences();
-  const std::vector<uint32_t> tokens = make_tokens(1024, engine.model->arch().vocab_size);
-  SequenceCache cache(engine.model->cache(), store, 20, true);
+  Device& device = *engine.model->context.device;
+  SequenceStore& store = engine.model->context.sequences;
+  const std::vector<uint32_t> tokens = make_tokens(1024, engine.model->context.arch().vocab_size);
+  SequenceCache cache(engine.model->context.cache, store, 20, true);
   const std::optional<uint32_t> sequence = cache.begin({.id = 1,
                                                         .key = {},
                                                         .tokens = tokens,
@@ -157,7 +157,7 @@ void test_no_allocation(const std::string& path) {
   device.write(store.log(*sequence, 0), std::as_bytes(std::span(tokens)));
   device.write(store.page_table(0, *sequence), std::as_bytes(std::span(store[*sequence].pages[0])));
 
-  Step step(engine.model->own_context(), engine.model->own_programs());
+  Step step(engine.model->context, engine.model->programs);
   bool all_well = true;
   const auto steps = [&](uint32_t n_rows, bool prompt) {
     for (uint32_t i = 0; i < kSteps; ++i) {

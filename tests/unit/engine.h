@@ -75,7 +75,8 @@ inline std::vector<float> logits_of(Engine& engine, const std::vector<uint32_t>&
       {.tokens = tokens, .first = first, .chunks = chunks, .generated = generated});
   check(task->wait(kWait), "logits arrive");
   const std::unique_ptr<float[]> logits = task->take();
-  return {logits.get(), logits.get() + (tokens.size() - first) * engine.model->arch().vocab_size};
+  return {logits.get(),
+          logits.get() + (tokens.size() - first) * engine.model->context.arch().vocab_size};
 }
 
 // The last rows of some logits.

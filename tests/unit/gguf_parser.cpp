@@ -10,9 +10,9 @@
 #include <string>
 
 #include "core/error.h"
-#include "unit/check.h"
 #include "files/gguf/gguf.h"
 #include "files/printable.h"
+#include "unit/check.h"
 
 namespace akunu::test {
 namespace {

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "unit/check.h"
 #include "files/gguf/gguf.h"
+#include "unit/check.h"
 
 namespace akunu::test {
 namespace {

@@ -131,7 +131,7 @@ GenerateRequest request_of(std::vector<uint32_t> prompt, uint32_t max_tokens) {
 struct Texts {
   explicit Texts(const std::string& path, bool prefix_cache = true)
       : engine(std::make_unique<Engine>(path, 2, 1024, prefix_cache)),
-        vocab_size(engine->model->arch().vocab_size) {}
+        vocab_size(engine->model->context.arch().vocab_size) {}
 
   std::shared_ptr<Generation> slow(const GenerateRequest& request, bool forces = true,
                                    uint32_t closes_at = UINT32_MAX) {
@@ -195,7 +195,7 @@ void test_masks_are_computed_while_the_device_computes(const std::string& path) 
   const auto device = std::make_shared<Begins>(create_cpu(2));
   Engine engine(path, device);
   const auto gate = std::make_shared<Gate>();
-  const uint32_t vocab_size = engine.model->arch().vocab_size;
+  const uint32_t vocab_size = engine.model->context.arch().vocab_size;
   const GenerateRequest request = request_of(make_tokens(30, 1000), 12);
   const auto text = [&](uint32_t closes_at) {
     return collect(*engine.scheduler.generate(

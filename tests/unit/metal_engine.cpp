@@ -40,7 +40,7 @@ struct Engine {
         {.tokens = {17, 4, 99, 1200, 5}, .first = 0, .chunks = {3, 1, 1}, .generated = generated});
     check(task->wait(kWait), "logits arrive");
     const std::unique_ptr<float[]> logits = task->take();
-    return {logits.get(), logits.get() + 5 * size_t{model->arch().vocab_size}};
+    return {logits.get(), logits.get() + 5 * size_t{model->context.arch().vocab_size}};
   }
 
   std::shared_ptr<DeviceVariant> device;

@@ -18,7 +18,7 @@ void test_batches(const std::string& path) {
   std::vector<std::vector<uint32_t>> alone;
   const auto request = [&](uint32_t i) {
     return GenerateRequest{
-        .prompt = make_tokens(20 + 70 * i, engine.model->arch().vocab_size, i + 1),
+        .prompt = make_tokens(20 + 70 * i, engine.model->context.arch().vocab_size, i + 1),
         .max_tokens = 24,
         .stop_ids = {},
         .sampling = {.temperature = i == 1 ? 0.8f : 0.0f, .top_k = 40, .seed_low = 7}};
@@ -35,7 +35,7 @@ void test_batches(const std::string& path) {
 
 void test_stop_and_limits(const std::string& path) {
   Engine engine(path, 1, 300);
-  const std::vector<uint32_t> prompt = make_tokens(40, engine.model->arch().vocab_size);
+  const std::vector<uint32_t> prompt = make_tokens(40, engine.model->context.arch().vocab_size);
   const std::vector<uint32_t> free_run = collect(*engine.scheduler.generate(
       {.prompt = prompt, .max_tokens = 12, .stop_ids = {}, .sampling = {}}));
   const auto stopped = engine.scheduler.generate(
@@ -96,7 +96,7 @@ void test_queue_and_close(const std::string& path) {
 void test_prefixes(const std::string& path) {
   Engine cold(path, 2);
   Engine warm(path, 2);
-  const uint32_t vocab_size = cold.model->arch().vocab_size;
+  const uint32_t vocab_size = cold.model->context.arch().vocab_size;
   for (const uint32_t n_shared : {1u, 255u, 256u, 257u, 512u}) {
     std::vector<uint32_t> tokens = make_tokens(n_shared, vocab_size, n_shared);
     const auto first = warm.scheduler.generate(
@@ -131,7 +131,7 @@ class CountingDevice final : public DeviceVariant {
 void test_cached_positions_are_counted(const std::string& path) {
   const auto device = std::make_shared<CountingDevice>();
   Engine engine(path, device);
-  const uint32_t vocab_size = engine.model->arch().vocab_size;
+  const uint32_t vocab_size = engine.model->context.arch().vocab_size;
   const std::vector<uint32_t> first = make_tokens(600, vocab_size, 8);
   for (const uint32_t n_shared : {0u, 1u, 255u, 256u, 300u, 599u}) {
     std::vector<uint32_t> tokens(first.begin(), first.begin() + n_shared);

@@ -108,18 +108,18 @@ void test_models_come_and_go_beside_one_that_generates(const std::string& path) 
 void test_each_counts_its_own_memory(const std::string& path) {
   const Shared shared;
   const auto one = shared.load(path);
-  const uint64_t own = bytes_of(one->model->device(), false),
-                 weights = bytes_of(one->model->device(), true);
-  const uint64_t left = one->model->device().memory_left().memory.value_or(0);
+  const uint64_t own = bytes_of(*one->model->context.device, false),
+                 weights = bytes_of(*one->model->context.device, true);
+  const uint64_t left = one->model->context.device->memory_left().memory.value_or(0);
   auto two = shared.load(path);
-  check(
-      bytes_of(one->model->device(), false) == own && bytes_of(two->model->device(), false) == own,
-      "each has as much as one alone");
-  check(bytes_of(two->model->device(), true) == weights, "and as many weights");
+  check(bytes_of(*one->model->context.device, false) == own &&
+            bytes_of(*two->model->context.device, false) == own,
+        "each has as much as one alone");
+  check(bytes_of(*two->model->context.device, true) == weights, "and as many weights");
   check(bytes_of(*shared.device->device, true) == 2 * weights &&
             bytes_of(*shared.device->device, false) < 2 * own,
         "the device has both, and what is for all of them once");
-  check(left > two->model->device().memory_left().memory.value_or(left),
+  check(left > two->model->context.device->memory_left().memory.value_or(left),
         "what the second has taken, though not touched yet, is not there for a third");
   two.reset();
   check(bytes_of(*shared.device->device, true) == weights, "what is closed is given back");

@@ -20,10 +20,11 @@ class ThreeTexts {
 
   ThreeTexts(const std::string& path, std::shared_ptr<Device> device)
       : model(Model::load(path, std::move(device), {.context = 1024, .kv_memory = std::nullopt})),
-        step(model->own_context(), model->own_programs()) {
-    check(model->cache().groups()[0].pages.n_pages() >= kTexts, "there is a page for each text");
+        step(model->context, model->programs) {
+    check(model->context.cache.groups()[0].pages.n_pages() >= kTexts,
+          "there is a page for each text");
     for (uint32_t text = 0; text < kTexts; ++text) {
-      SequenceStore& store = model->sequences();
+      SequenceStore& store = model->context.sequences;
       check(store.take() == text, "slots are given out in order");
       store[text].tokens = {17, 4 + text, 99, 1200, 5};
       store[text].pages.assign(1, std::vector<uint32_t>{text});  // without any book-keeping
@@ -35,8 +36,8 @@ class ThreeTexts {
     for (uint32_t text = 0; text < kTexts; ++text) {
       step.clear();
       check(step.update_sequence(text, choosing[text]), "there is room for a text");
-      step.update(model->sequences().page_table(0, text),
-                  std::as_bytes(std::span(model->sequences()[text].pages[0])));
+      step.update(model->context.sequences.page_table(0, text),
+                  std::as_bytes(std::span(model->context.sequences[text].pages[0])));
       step.add_prompt(row_at(text, 0), kPrompt, Step::Logits::last, true);
       check(run(1).statuses.empty(), "a prompt is read");
     }
@@ -49,7 +50,7 @@ class ThreeTexts {
     return run(steps);
   }
 
-  // Texts that `is_masked` choose among the tokens of their masks, which are model->mask(text).
+  // Texts that `is_masked` choose among the tokens of their masks, which are model->context.mask(text).
   void add_rows(uint32_t position) {
     for (uint32_t text = 0; text < kTexts; ++text) {
       Row row = row_at(text, position);
@@ -59,18 +60,20 @@ class ThreeTexts {
     }
   }
 
-  Outcome run(uint32_t steps) { return await(*model, step.submit(model->device(), steps, false)); }
+  Outcome run(uint32_t steps) {
+    return await(model->context, step.submit(*model->context.device, steps, false));
+  }
 
   std::vector<uint32_t> read(const Binding& from, uint32_t n) const {
     std::vector<uint32_t> words(n);
-    model->device().read(from, std::as_writable_bytes(std::span(words)));
+    model->context.device->read(from, std::as_writable_bytes(std::span(words)));
     return words;
   }
   std::vector<uint32_t> log(uint32_t text, uint32_t position, uint32_t n) const {
-    return read(model->sequences().log(text, position), n);
+    return read(model->context.sequences.log(text, position), n);
   }
   void write(const Binding& to, const std::vector<uint32_t>& words) {
-    model->device().write(to, std::as_bytes(std::span(words)));
+    model->context.device->write(to, std::as_bytes(std::span(words)));
   }
 
   std::unique_ptr<Model> model;
@@ -99,19 +102,19 @@ inline void test_bad_rows(const std::string& path, const std::shared_ptr<Device>
   check(good.go_on(kFirst, kSteps).statuses.empty(), "all is well to begin with");
   // All bits set: no token of any vocabulary, and not a number in any format of the cache.
   const auto spoil = [](ThreeTexts& texts, uint32_t code) {
-    const Binding& keys = texts.model->cache().layers()[0].keys;
-    const uint64_t page = keys.buffer.size / texts.model->cache().groups()[0].pages.n_pages();
+    const Binding& keys = texts.model->context.cache.layers()[0].keys;
+    const uint64_t page = keys.buffer.size / texts.model->context.cache.groups()[0].pages.n_pages();
     if (code == kStatusBadToken)
-      texts.write(texts.model->sequences().log(1, kFirst), {kNone});
+      texts.write(texts.model->context.sequences.log(1, kFirst), {kNone});
     else
       texts.write({keys.buffer, keys.offset + 1 * page}, std::vector<uint32_t>(page / 4, kNone));
   };
   for (const uint32_t code : {kStatusBadToken, kStatusNotANumber}) {
     ThreeTexts texts(path, device);
     texts.read_prompts();
-    texts.write(texts.model->picked(), {0, kUntouched, 0});
+    texts.write(texts.model->context.picked.binding(), {0, kUntouched, 0});
     spoil(texts, code);
-    texts.write(texts.model->sequences().log(1, kFirst + 1), {kUntouched});
+    texts.write(texts.model->context.sequences.log(1, kFirst + 1), {kUntouched});
     const Outcome outcome = texts.go_on(kFirst, kSteps);
     const std::string what = code == kStatusBadToken ? " (bad token)" : " (not a number)";
     check(outcome.finished && outcome.steps_done == kSteps, "all steps run" + what);
@@ -123,7 +126,8 @@ inline void test_bad_rows(const std::string& path, const std::shared_ptr<Device>
       check(texts.log(text, kFirst, 1 + kSteps) == good.log(text, kFirst, 1 + kSteps),
             "the others go on as if it was not there" + what);
     check(texts.log(1, kFirst + 1, 1)[0] == kUntouched, "it logs nothing" + what);
-    check(texts.read(texts.model->picked(), 2)[1] == kUntouched, "and picks nothing" + what);
+    check(texts.read(texts.model->context.picked.binding(), 2)[1] == kUntouched,
+          "and picks nothing" + what);
   }
 }
 
@@ -134,21 +138,21 @@ inline void test_masks_between(const std::string& path, const std::shared_ptr<De
   free.read_prompts();
   free.go_on(kFirst, 1);
   Model& model = *texts.model;
-  const std::vector<uint32_t> all(model.mask_bytes() / sizeof(uint32_t), kNone);
+  const std::vector<uint32_t> all(model.context.sizes.mask_bytes / sizeof(uint32_t), kNone);
   texts.read_prompts();
   for (const uint32_t text : {1u, 2u}) texts.is_masked[text] = true;
 
   texts.step.clear();
   texts.add_rows(kFirst);
-  const Ticket logits = texts.step.submit_logits(model.device(), false);
+  const Ticket logits = texts.step.submit_logits(*model.context.device, false);
   constexpr uint32_t kWanted = 77;
   std::vector<uint32_t> one(all.size()), none(all.size());
   one[kWanted / 32] = 1u << kWanted % 32;
-  texts.step.update(model.mask(1), std::as_bytes(std::span(one)));
-  texts.step.update(model.mask(2), std::as_bytes(std::span(none)));
-  const Ticket choice = texts.step.submit_choice(model.device());
-  check(await(model, logits).statuses.empty(), "logits need no mask");
-  const Outcome outcome = await(model, choice);
+  texts.step.update(model.context.mask(1), std::as_bytes(std::span(one)));
+  texts.step.update(model.context.mask(2), std::as_bytes(std::span(none)));
+  const Ticket choice = texts.step.submit_choice(*model.context.device);
+  check(await(model.context, logits).statuses.empty(), "logits need no mask");
+  const Outcome outcome = await(model.context, choice);
   check(texts.log(0, kFirst + 1, 1) == free.log(0, kFirst + 1, 1), "a text without mask is free");
   check(texts.log(1, kFirst + 1, 1)[0] == kWanted, "the one token that a mask allows is chosen");
   check(outcome.statuses.size() == ThreeTexts::kTexts &&
@@ -156,7 +160,7 @@ inline void test_masks_between(const std::string& path, const std::shared_ptr<De
         "a mask that allows none leaves none");
   texts.step.clear();
   texts.add_rows(kFirst + 1);
-  texts.step.update(model.mask(1), std::as_bytes(std::span(all)));
+  texts.step.update(model.context.mask(1), std::as_bytes(std::span(all)));
   check(texts.run(2).statuses[2].code != kStatusOk, "masks stay until they are changed");
 }
 
