@@ -78,7 +78,7 @@ def _shared(fields: Mapping[str, Field]) -> str:
 def _table(fields: Iterable[Field]) -> str:
     order = ("honoured", "refused", "ignored")
     rows = sorted(fields, key=lambda each: order.index(each.effect))  # which keeps their order
-    lines = ["| field | what becomes of it |", "|---|---|"]
+    lines = ["| field | meaning |", "|---|---|"]
     lines += [f"| `{each.name}` | {_effect(each)} |" for each in rows]
     return "\n".join(lines) + "\n"
 

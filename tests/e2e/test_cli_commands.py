@@ -116,7 +116,7 @@ def test_input_beside_a_prompt_is_left_and_said(run_akunu: Run) -> None:
             2,
             "--temperature is 'hot'; it must be a num",
         ),
-        (["bench", "-r", "few"], 2, "'few' is no whole number"),
+        (["bench", "-r", "few"], 2, "'few' is not a whole number"),
         (["inspect", "--context", "0"], 2, "--context is 0; it must be an integer from 1 to"),
         (["perplexity", "-f", "none.txt"], 1, "No such file"),
         (["perplexity", "-f", __file__, "--context", "4"], 2, "--context"),

@@ -90,7 +90,7 @@ def test_errors_are_broken_at_words(terminal: Any) -> None:
 
 @pytest.mark.parametrize("columns", [40, 80, 96])
 def test_help_names_options_whole_at_any_width(terminal: Any, columns: int) -> None:
-    akunu = terminal("chat", "--help", columns=columns, TERM="xterm")
+    akunu = terminal("chat", "--help-all", columns=columns, TERM="xterm")
     assert akunu.exit_code() == 0
     shown = re.sub(r"\x1b\[[0-9;]*m", "", akunu.shown)
     for option in ("--dry-sequence-breakers", "--no-penalize-prompt", "--show-thinking"):

@@ -20,6 +20,12 @@ EVERY_CALL: Final = ("chat", "complete", "set", "server")
 """What may have an option of sampling besides Python, C and Swift: `akunu chat`, `akunu complete`,
 /set in a chat, the server's requests."""
 
+USUAL: Final = ""
+SAMPLING: Final = "Sampling"
+MEMORY: Final = "Memory and devices"
+ADVANCED: Final = "Advanced"
+"""Headings of the command line's help, in their order; `--help` leaves out the last one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Declared:
@@ -29,6 +35,12 @@ class Declared:
     """Takes name and value; returns the value as it is kept, or raises ArgumentError."""
     help: str
     """One sentence, for the command line, the server's documents and those of docs/."""
+    range_is: str = ""
+    """The values that it may have, in words, where its check does not say it."""
+    default_is: str = ""
+    """The default in words, where its value does not say it."""
+    group: str = ADVANCED
+    """The heading of the command line's help under which it is; "" is the first one."""
     metavar: str
     """What the command line takes: NUMBER, INTEGER, a flag (""), names (NAME,NAME), ..."""
     calls: tuple[str, ...] = EVERY_CALL
@@ -43,6 +55,8 @@ class Declared:
     """What other programs call it: requests to the server, and /set, may use these names."""
     minus_one: Any = ...
     """What -1 means, as for other programs: no limit, a random seed, the whole text."""
+    minus_one_is: str = ""
+    """That in words."""
     packed: str = ""
     """Its code for `struct`, where it is a number that the engine reads: a field of `Sampling` in
     src/core/rows.h, or of `LoadOptions` in src/inference/context_plan.h."""
