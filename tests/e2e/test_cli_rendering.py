@@ -123,7 +123,7 @@ def think(terminal: Any, thinker: Path, *more: str, **options: Any) -> list[str]
 
 def test_thoughts_are_folded_into_a_line(terminal: Any, thinker: Path) -> None:
     lines = think(terminal, thinker, TERM="xterm")
-    assert re.fullmatch(r"thought for [\d.]+ s, \d+ tokens, and was not done", lines[0])
+    assert re.fullmatch(r"thought for [\d.]+ s, \d+ tokens, and did not finish", lines[0])
     assert re.match(r"\d+ tokens, ", lines[1])
 
 

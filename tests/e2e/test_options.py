@@ -242,7 +242,7 @@ def test_samplers_are_packed_by_their_numbers_in_the_engine() -> None:
 
 def test_an_option_without_its_sampler_is_refused() -> None:
     SamplingOptions(samplers=("temperature",), temperature=0.5, xtc_threshold=0.3)
-    with pytest.raises(ArgumentError, match=r"^xtc_probability is 0\.5, and samplers does "):
+    with pytest.raises(ArgumentError, match=r"^xtc_probability is 0\.5, but samplers does "):
         SamplingOptions(samplers=("temperature",), xtc_probability=0.5)
 
 

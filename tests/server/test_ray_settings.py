@@ -79,7 +79,7 @@ def test_ray_serve_gives_texts_or_values() -> None:
 @each_line(
     ("arguments", "message"),
     [
-        ({"port": "81"}, "port is set, but here it is Ray Serve that listens"),
+        ({"port": "81"}, "port is set, but Ray Serve listens"),
         ({"host": "0.0.0.0"}, "host is set"),
         ({"cluster": "auto"}, "cluster is set"),
         ({"replica": "2"}, "no setting 'replica'"),

@@ -207,7 +207,7 @@ def one_model(first: str | None, model: str | None) -> str:
     ('a.gguf', 'ember')
     """
     if first is not None and model is not None:
-        raise console.UsageError(f"the model is given twice: {first}, and {model} with -m")
+        raise console.UsageError(f"the model is set twice: {first}, and {model} with -m")
     given = model if model is not None else first
     return "ember" if given is None else given
 
@@ -288,7 +288,7 @@ def adapter_paths(given: Sequence[str] | None) -> dict[str, str]:
         if not name or not path:
             raise console.UsageError(f"--adapter is '{each}'; write NAME=PATH")
         if name in paths:
-            raise console.UsageError(f"--adapter: two adapters are called {name}")
+            raise console.UsageError(f"--adapter: two adapters have the name {name}")
         paths[name] = path
     return paths
 
@@ -347,7 +347,7 @@ def sampler_names(text: str) -> list[str]:
 
 
 def biases(name: str, values: Sequence[str]) -> dict[int, float]:
-    """Return what is added to the logits of tokens; ArgumentError for what is none.
+    """Return what is added to the logits of tokens; ArgumentError for anything else.
 
     >>> biases("logit_bias", ["17=-2.5", "4=-inf"])
     {17: -2.5, 4: -inf}
@@ -385,7 +385,7 @@ def _unescaped(option: str, value: str) -> str:
     def meaning(match: re.Match[str]) -> str:
         if match[0] not in ESCAPES:
             raise console.UsageError(
-                f"{option} is '{value}': {match[0] or value} is none of \\n, \\r, \\t and \\\\"
+                f"{option} is '{value}': {match[0] or value} is not one of \\n, \\r, \\t and \\\\"
             )
         return ESCAPES[match[0]][0]
 

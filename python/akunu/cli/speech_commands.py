@@ -243,7 +243,7 @@ def listen(
             return commands.listen.show_microphones()
         if not model:
             raise console.UsageError(
-                "which model? -m MODEL: a Whisper model, such as openai/whisper-tiny"
+                "the model is missing: -m MODEL, a Whisper model such as openai/whisper-tiny"
             )
         return commands.listen.ListenCommand(
             model=model,
@@ -288,7 +288,7 @@ def speech_arguments(
     if detector not in ("energy", "silero"):
         raise console.UsageError(f"--detector is '{detector}'; it must be energy or silero")
     if vad_model is not None and detector != "silero":
-        raise console.UsageError("--vad-model goes with --detector silero")
+        raise console.UsageError("--vad-model needs --detector silero")
     if not vad and detector != "energy":
         raise console.UsageError("--no-vad and --detector contradict each other")
     found["vad"] = detector if vad else False

@@ -17,8 +17,8 @@ from typing import Any, Final
 from akunu.options.option_checks import Integers, Numbers, flag_check
 
 EVERY_CALL: Final = ("chat", "complete", "set", "server")
-"""What may have an option of sampling besides Python, C and Swift: `akunu chat`, `akunu complete`,
-/set in a chat, the server's requests."""
+"""The callers of a sampling option besides Python, C and Swift: `akunu chat`, `akunu complete`,
+/set in a chat, requests to the server."""
 
 USUAL: Final = ""
 SAMPLING: Final = "Sampling"
@@ -63,7 +63,7 @@ class Declared:
     number: Callable[[Any], float] | None = None
     """What is packed of its value; None: the value."""
     note: str = ""
-    """What stands beside it in `Sampling`."""
+    """What stands next to it in `Sampling`."""
     opposite: str = ""
     """The name of its opposite in C and Swift, where the default is True: C's default is zero."""
     schema: Mapping[str, Any] | None = None
@@ -109,7 +109,7 @@ def check_options(options: Any) -> None:
         if value is None:
             value = default
         if declared.minus_one is not ...:
-            with suppress(TypeError):  # where it is no integer, it is refused below
+            with suppress(TypeError):  # where it is not an integer, it is refused below
                 if operator.index(value) == -1:
                     value = declared.minus_one
         if value is not None:

@@ -101,8 +101,8 @@ class ModelOptions:
         "Number format of the KV cache.",
         "TYPE",
         calls=_TEXTS,
-        more="Of the memory of `f16`, `q8_0` takes 53 % and `q4_0` (keys in Q8_0, values in Q4_0) "
-        "41 %; [what they cost](decisions/0047-keys-and-values-in-blocks.md).",
+        more="`q8_0` takes 53 % of the memory of `f16`, and `q4_0` (keys in Q8_0, values in Q4_0) "
+        "41 %; [the cost in accuracy](decisions/0047-keys-and-values-in-blocks.md).",
         group=MEMORY,
     )
     kv_memory: int | None = option(
@@ -205,17 +205,18 @@ class LoadOptions(ModelOptions):
         object.__setattr__(self, "adapters", self.adapters or ())
         if self.gpus > 1 and self.device not in ("auto", "cuda"):
             raise ArgumentError(
-                f"gpus is {self.gpus}, and the device {self.device!r} is one; cuda may be several"
+                f"gpus is {self.gpus}, and the device {self.device!r} is one device; only cuda "
+                f"can be several"
             )
         if self.prediction_head and self.draft is not None:
-            raise ArgumentError("draft and prediction_head both propose tokens: give one of them")
+            raise ArgumentError("draft and prediction_head both draft tokens: set one of them")
         if self.prediction_head and self.gpus > 1:
-            raise ArgumentError("a prediction head runs on one GPU; gpus must be 1 for it")
+            raise ArgumentError("a prediction head runs on one GPU; gpus must be 1")
         if self.cache_dir is not None:
             if not self.prefix_cache:
-                raise ArgumentError("cache_dir keeps prefixes, and prefix_cache=False keeps none")
+                raise ArgumentError("cache_dir keeps prefixes, but prefix_cache is False")
             if self.gpus > 1:
-                raise ArgumentError("cache_dir keeps what one GPU computed; gpus must be 1 for it")
+                raise ArgumentError("cache_dir works on one GPU; gpus must be 1")
 
 
 def kv_bytes(kv_type: str, n: int) -> int:

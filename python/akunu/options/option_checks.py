@@ -191,10 +191,10 @@ def biases_check(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
         raise refusal(name, value, allowed) from None
 
 
-# What may happen where a text comes to the end of the context; see context_overflow.py.
+# Actions for a full context; see context_overflow.py.
 CONTEXT_OVERFLOWS = ("stop", "error", "shift", "reread")
 
-# What is done to logits before a token is drawn from them, numbered from 1 in a record of the
+# Samplers change logits before a token is drawn; they are numbered from 1 in a record of the
 # engine (kSampler... in src/core/rows.h), with the options that switch it on.
 SAMPLERS = {
     "penalties": ("repetition_penalty", "frequency_penalty", "presence_penalty"),

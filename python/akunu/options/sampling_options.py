@@ -54,15 +54,15 @@ class SamplingOptions:
     option None is its default, as if it was not given. Raises ArgumentError for values that make no
     sense, NaN and infinity among them, and MisuseError for an option that does not exist.
 
-    `min_tokens`: so many tokens are chosen at least, none of which ends the text. A text of `stop`
-    ends it all the same, whenever it appears.
+    `min_tokens`: this many tokens are chosen at least, none of which ends the text. A text of
+    `stop` ends it all the same, whenever it appears.
 
     >>> SamplingOptions(max_tokens=16, temperature=0.8, seed=7).seed
     7
     >>> SamplingOptions(samplers=["temperature", "top_p"], top_p=0.9, top_k=5)
     Traceback (most recent call last):
     ...
-    akunu.errors.ArgumentError: top_k is 5, and samplers does not have 'top_k', which does it
+    akunu.errors.ArgumentError: top_k is 5, but samplers does not contain 'top_k', which uses it
     """
 
     # How one is added: docs/adding/sampling-option.md. Those that are `packed` have fields in
@@ -343,13 +343,13 @@ class SamplingOptions:
             for name in () if sampler in self.samplers else options:
                 if getattr(self, name) != type(self).__dataclass_fields__[name].default:
                     raise ArgumentError(
-                        f"{name} is {getattr(self, name)!r}, and samplers does not have "
-                        f"{sampler!r}, which does it"
+                        f"{name} is {getattr(self, name)!r}, but samplers does not contain "
+                        f"{sampler!r}, which uses it"
                     )
         if self.context_overflow in ("shift", "reread") and not self.penalize_prompt:
             raise ArgumentError(
                 f"penalize_prompt is False, and context_overflow is {self.context_overflow!r}, "
-                "which makes a prompt of the reply: penalties would forget it"
+                "which turns the reply into a prompt that the penalties ignore"
             )
         if self.max_tokens is not None and self.max_tokens < self.min_tokens:
             raise ArgumentError(

@@ -1,4 +1,4 @@
-"""How many replicas there are and where; beside the settings of `akunu serve`.
+"""How many replicas there are and where; next to the settings of `akunu serve`.
 
 >>> from akunu.ray.settings import RaySettings
 >>> RaySettings(replicas=3, most_replicas=2)
@@ -132,7 +132,7 @@ def cluster_options(
     server = {**in_file, **from_environment(), **_those_of(ServerSettings, given)}
     for name in _OF_CONNECTIONS:
         if server.get(name) is not None:
-            raise ArgumentError(f"{name} is set; connections are Ray Serve's here: leave it out")
+            raise ArgumentError(f"{name} is set; Ray Serve manages the connections: leave it out")
     ray = {
         **ray_in_file,
         **from_environment(None, TABLE, RaySettings),
@@ -166,8 +166,8 @@ def options_of_serve(arguments: Mapping[str, Any]) -> ClusterOptions:
         settings = found.ray if name == "cluster" else found.server
         if getattr(settings, name) != type(settings).__dataclass_fields__[name].default:
             raise ArgumentError(
-                f"{name} is set, but here it is Ray Serve that listens: leave it out and set "
-                "http_options, or start with `akunu ray`"
+                f"{name} is set, but Ray Serve listens: leave it out and set http_options, or "
+                f"start with `akunu ray`"
             )
     return found
 

@@ -336,7 +336,7 @@ class ServerSettings(ModelOptions):
         """Refuse what makes no sense, alone or together."""
         check_options(self)
         if (self.tls_certificate is None) != (self.tls_key is None):
-            raise ArgumentError("tls_certificate and tls_key need each other: give both")
+            raise ArgumentError("tls_certificate and tls_key need each other: set both")
         if (self.default_max_tokens or 0) > (self.most_tokens or MAX_UINT32):
             raise ArgumentError(
                 f"default_max_tokens is {self.default_max_tokens}; it must not be more than "

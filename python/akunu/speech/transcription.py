@@ -23,11 +23,11 @@ class Transcription:
     """The text of all segments."""
     segments: tuple[Segment, ...]
     language: str
-    """Code of the language that was given or detected: "en"."""
+    """Code of the language that was passed or detected: "en"."""
     duration: float
     """Seconds of audio."""
     language_probability: float = 1.0
-    """How probable the detected language was; 1 where it was given."""
+    """How probable the detected language was; 1 where it was passed."""
     language_probabilities: Mapping[str, float] | None = None
     """Of every language, where it was detected."""
     duration_after_vad: float | None = None
