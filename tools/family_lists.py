@@ -21,8 +21,7 @@ _KINDS: Final = (
     (
         "recurrent",
         "with recurrent layers",
-        "; [prediction heads](guide.md#a-text-that-goes-on) of Qwen3.5 and Qwen3-Next "
-        "propose tokens",
+        "; [prediction heads](guide.md#continue-a-text) of Qwen3.5 and Qwen3-Next propose tokens",
     ),
     (
         "encoder",

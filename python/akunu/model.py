@@ -148,7 +148,7 @@ class Model(EncoderCalls):
 
     @property
     def memory(self) -> MemoryReport:
-        """Bytes that the model takes, by what they are for; of the tokenizer, about how many."""
+        """Bytes of the model's memory by use; those of the tokenizer are an estimate."""
         counted = self._open().memory
         total = counted.pop("total")
         tokenizer = self._tokenizer.memory_bytes
@@ -183,12 +183,12 @@ class Model(EncoderCalls):
         """Return the text that continues from `prompt`, or with `stream` an iterator of its pieces.
 
         `prompt`: a text, or token ids, which are taken as they are. An empty prompt starts from the
-        model's BOS token. Names of control tokens inside a text are text. How tokens are chosen and
-        where the text ends is said by `options`, or by its fields as keyword arguments; they are
-        explained at `SamplingOptions`, and the defaults always take the most likely token. The text
-        ends where the model ends it, before a `stop` string, after `max_tokens`, or when the
+        model's BOS token. Names of control tokens inside a text are text. `options`, or its fields
+        as keyword arguments, set how tokens are sampled and where the text ends. `SamplingOptions`
+        explains them; the defaults always take the most likely token. The text ends where the
+        model ends it, before a `stop` string, after `max_tokens`, or when the
         context is full; the `finish_reason` of the Completion, or of the stream, says which.
-        `n`: a list of this many answers, which differ where there is a temperature, or of their
+        `n`: return a list of this many answers, which differ if there is a temperature, or of their
         streams. The prompt is computed once; each is the text that its `answer_index` gives alone.
         `priority`: of the texts that wait, or have a prompt to compute, the higher goes first.
 

@@ -29,7 +29,7 @@ class ModelConfig:
     ffn_dim: int
     """Width of the feed-forward layers. Where layers differ (as in heads), the most of any."""
     windows: tuple[int, ...]
-    """Of each layer, how many positions a token sees, its own included; 0: all of them."""
+    """How many positions a token of each layer sees, its own included; 0: all of them."""
     vocab_size: int
     """Rows of the logits; the tokenizer may have fewer tokens."""
     context_length: int
@@ -41,7 +41,7 @@ class ModelConfig:
     norm_epsilon: float
     """What the norms add to the mean square."""
     latent_rank: int = 0
-    """Of latent attention (DeepSeek): the cache keeps as many numbers of a position, and `rope_dim`
+    """Latent attention (DeepSeek): the cache keeps this many numbers of a position, and `rope_dim`
     that are rotated, for all heads. 0: it keeps keys and values."""
 
     @property
@@ -100,7 +100,7 @@ class Occupancy:
     drafted: int = 0
     """Tokens drafted (`speculation`) since the model was loaded, as of the last step."""
     accepted: int = 0
-    """Of these, the tokens that were chosen."""
+    """The drafted tokens that were accepted."""
     disk: DiskCache | None = None
     """What is kept in `cache_dir`; None without one."""
 

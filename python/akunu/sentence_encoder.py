@@ -98,7 +98,7 @@ class SentenceEncoder:
         truncate_dim: int | None = None,
         convert_to_numpy: bool = True,
     ) -> NDArray[Any]:
-        """Return a vector for each text, float32 [n, dim]; of a text that is not a list, [dim].
+        """Return a vector for each text, float32 [n, dim], or [dim] for a single text.
 
         `batch_size` changes nothing: texts share steps without it. `show_progress_bar`: True
         shows a line on a terminal, a function is called with how many texts are done, of how many.

@@ -130,7 +130,7 @@ class Session:
 
     @property
     def token_ids(self) -> tuple[int, ...]:
-        """Its tokens; of a conversation, those of the latest prompt and the reply to it."""
+        """Its tokens; a conversation has those of the latest prompt and its reply."""
         return self._settled().tokens
 
     @property
@@ -149,12 +149,12 @@ class Session:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Of a session from a file, what you might not expect, a line each."""
+        """Notes about a session from a file, a line each."""
         return self._notes
 
     @property
     def restored_tokens(self) -> int:
-        """Of a session from a file: tokens whose keys and values came with it, and are not read."""
+        """Tokens whose keys and values came from a file, so that they are not computed."""
         return self._restored_tokens
 
     def append(
@@ -169,8 +169,8 @@ class Session:
         earlier replies in another way than they were written (many leave thoughts out) makes other
         tokens of them: `n_tokens` need not grow by what is appended.
 
-        Of a model that reads images (`Model.reads_images`) messages may have some, as those of
-        `Model.chat`: a file is read now, and what becomes of it later does not matter.
+        Messages may have images if the model reads them (`Model.reads_images`), as those of
+        `Model.chat`: a file is read now, and later changes of it do not matter.
 
         Raises ArgumentError for another type, and where a conversation and a text would be
         mixed; ContextOverflowError where it does not fit. The session is then as it was.
@@ -265,9 +265,9 @@ class Session:
         """Return what follows, and append it; with `stream`, an iterator of its pieces.
 
         It is the text that `Model.generate` has for these tokens, or `Model.chat` for these
-        messages; all arguments are theirs. The token that ended a reply is not appended. Of a
-        stream, what was taken of it is appended when it ends or is closed; until then every other
-        use of the session raises AkunuError.
+        messages; all arguments are theirs. The token that ended a reply is not appended. The part
+        of a stream that was read is appended when it ends or is closed; until then every other use
+        of the session raises AkunuError.
 
         Raises what they raise, and ArgumentError in a conversation whose last message is the
         model's own. Where it raises, the session is as it was.
@@ -336,7 +336,7 @@ class Session:
         It is `generate` for coroutines: the event loop continues meanwhile, and no thread waits.
         From this call on, until the reply is there or its stream ended, is closed or lost, every
         other use of the session raises AkunuError. Cancelling the task leaves the session as it
-        was; of a stream that is closed, what was taken is appended.
+        was; closing a stream appends the part that was read.
 
         >>> import akunu, asyncio
         >>> async def both(model: akunu.Model) -> list[akunu.Completion]:

@@ -46,7 +46,7 @@ class EncoderCalls:
         priority: int = 0,
         progress: bool | Callable[[int, int], None] = False,
     ) -> Any:
-        """Return a vector for each text, float32 [n, dim]; of a text that is not a list, [dim].
+        """Return a vector for each text, float32 [n, dim], or [dim] for a single text.
 
         With `pooling="none"`, a vector for each token: a list of arrays [n_tokens, dim].
 

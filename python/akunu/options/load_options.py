@@ -141,7 +141,7 @@ class ModelOptions:
         "Draft tokens with the model's own prediction head. The completion stays the same.",
         calls=_CHATS,
         packed="?",
-        more="Qwen3.5 and Qwen3-Next have one ([below](#a-text-that-goes-on)).",
+        more="Qwen3.5 and Qwen3-Next have one ([below](#continue-a-text)).",
     )
 
 
@@ -196,7 +196,7 @@ class LoadOptions(ModelOptions):
         "stays the same.",
         "MODEL",
         calls=_CHATS,
-        more="See [below](#a-text-that-goes-on).",
+        more="See [below](#continue-a-text).",
     )
 
     def __post_init__(self) -> None:

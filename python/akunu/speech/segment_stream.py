@@ -43,7 +43,7 @@ class SegmentStream(Iterator[Segment]):
         self.language = language
         """Code of the language that was passed or detected."""
         self.language_probabilities = probabilities
-        """Of every language, where it was detected."""
+        """The probability of every language, where it was detected."""
 
     def __next__(self) -> Segment:
         """Return the next segment; the engine computes its window meanwhile."""

@@ -120,7 +120,7 @@ class Completion(str):
     prefix_end: PrefixEnd = _fact(
         "prefix_end",
         'Why `cached_tokens` are no more: "whole", "differs", "unknown" ...; the guide lists '
-        'them.\n\n"": nobody looked, as of a text that was cancelled while it waited.',
+        'them.\n\n"": unknown, for example for a text that was cancelled while it waited.',
     )
     drafted_tokens: int = _fact(
         "drafted_tokens",
@@ -218,13 +218,13 @@ class Completion(str):
 
     @property
     def parsed(self) -> Any:
-        """The object of a text with a `schema`, or of `json=True`; None where neither was asked.
+        """The object of a text with a `schema`, or of `json=True`; None without both.
 
         Where the model called tools instead, it is None too.
 
-        Of a pydantic model or a dataclass it is one of those, otherwise what JSON has: dicts,
-        lists, texts, numbers. Raises AkunuError where the text was cut before its end, or where
-        a type refuses what its schema allows.
+        With a pydantic model or a dataclass it is an object of that class, otherwise a value of
+        JSON: dicts, lists, texts, numbers. Raises AkunuError where the text was cut before its
+        end, or where a type refuses what its schema allows.
         """
         if self._reader is None or self.finish_reason == "tool_calls":
             return None
