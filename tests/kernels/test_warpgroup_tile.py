@@ -87,9 +87,9 @@ def multiply(
     workspace = aligned(np.full(size, 0xFF, np.uint8))
     bias = None if bias is None else np.ascontiguousarray(bias, np.float32)
     problem = Problem(
-        FORMATS.index(format_name), tile_rows, seed, rows, n, k, first_row, accumulates, x.ctypes.data,
-        own_weight.ctypes.data, None if bias is None else bias.ctypes.data, out.ctypes.data,
-        workspace.ctypes.data,
+        FORMATS.index(format_name), tile_rows, seed, rows, n, k, first_row, accumulates,
+        x.ctypes.data, own_weight.ctypes.data, None if bias is None else bias.ctypes.data,
+        out.ctypes.data, workspace.ctypes.data,
     )  # fmt: skip
     message = ctypes.create_string_buffer(200)
     failed = library.round_and_multiply(ctypes.byref(problem), message, 200)
