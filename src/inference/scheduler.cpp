@@ -24,6 +24,7 @@
 #include "core/error.h"
 #include "inference/moved_text.h"
 #include "inference/reading.h"
+#include "inference/request_checks.h"
 #include "inference/speech_window.h"
 
 namespace akunu {
@@ -92,90 +93,14 @@ void Scheduler::check_process() const {
       "the process was forked after the model was loaded; load the model in the child");
 }
 
-void Scheduler::check(const std::vector<uint32_t>& tokens, bool encodes) const {
-  check_process();
-  model_.check_files();
-  if (encodes != model_.arch().embeds)
-    throw UnsupportedModelError(encodes ? model_.config().architecture +
-                                              " was not loaded as an encoder: it generates text"
-                                        : model_.config().architecture +
-                                              " is an encoder: it embeds text (`akunu embed`, "
-                                              "Model.embed), and has neither logits "
-                                              "nor tokens to choose");
-  if (tokens.empty()) throw ArgumentError("the prompt has no tokens");
-  const uint32_t vocab_size = model_.arch().vocab_size;
-  for (size_t i = 0; i < tokens.size(); ++i)
-    if (tokens[i] >= vocab_size)
-      throw ArgumentError("token " + std::to_string(tokens[i]) + " at index " + std::to_string(i) +
-                          " is outside the vocabulary of " + std::to_string(vocab_size));
-  if (tokens.size() > model_.context())
-    throw ContextOverflowError("the prompt has " + std::to_string(tokens.size()) +
-                               " tokens, the context holds " + std::to_string(model_.context()) +
-                               "; make it shorter, or load the model with a longer context");
-}
-
 uint32_t Scheduler::most_tokens(size_t prompt_tokens) const {
-  return static_cast<uint32_t>(model_.context() + 1 - prompt_tokens);
+  return akunu::most_tokens(model_, prompt_tokens);
 }
 
 std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
                                                 std::unique_ptr<Constraint> constraint) {
-  check(request.prompt);
-  check_window(model_, request.window.get());
-  for (const std::vector<uint32_t>* banned : {&request.banned, &request.banned_first})
-    for (const uint32_t token : *banned)
-      if (token >= model_.arch().vocab_size)
-        throw ArgumentError("token " + std::to_string(token) +
-                            " shall not be chosen, and is outside the vocabulary of " +
-                            std::to_string(model_.arch().vocab_size));
-  if (request.rules.n_before > request.prompt.size())
-    throw ArgumentError("a text begins behind its prompt's end");
-  if (!request.images.empty()) {
-    place_images(model_.arch(), request.images, request.prompt);
-    if (request.prompt_logprobs != kNone)
-      throw ArgumentError("logprobs of the tokens of a prompt with images are not possible");
-    if (request.keeps_positions || request.goes_on_from)
-      throw ArgumentError("a text with images ends where the context is full");
-  }
-  request.adapters = model_.adapters().in_order(std::move(request.adapters));
-  constexpr size_t kWordsPerBias = sizeof(TokenBias) / sizeof(uint32_t);
-  if (!count_breakers(request.dry_breakers)) throw ArgumentError("dry_breakers is no such list");
-  const size_t n_banned = request.banned.size() + request.banned_first.size();
-  if (n_banned > kMaxOptionWords - adapter_words(request.adapters.size()))
-    throw ArgumentError(std::to_string(n_banned) + " tokens shall not be chosen; at most " +
-                        std::to_string(kMaxOptionWords) + " are possible");
-  const size_t n_words = kMaxOptionWords - adapter_words(request.adapters.size()) - n_banned;
-  const size_t most_biases =
-      (n_words - std::min<size_t>(n_words, request.dry_breakers.size())) / kWordsPerBias;
-  if (request.dry_breakers.size() > n_words)
-    throw ArgumentError(
-        "dry_sequence_breakers are part of so many tokens that a table of them has " +
-        std::to_string(request.dry_breakers.size()) + " numbers; at most " +
-        std::to_string(n_words) + " are possible: name fewer of them");
-  if (request.logit_bias.size() > most_biases)
-    throw ArgumentError("logit_bias has " + std::to_string(request.logit_bias.size()) +
-                        " tokens; at most " + std::to_string(most_biases) + " are possible");
-  for (const TokenBias& each : request.logit_bias)
-    if (each.token >= model_.arch().vocab_size)
-      throw ArgumentError("logit_bias has token " + std::to_string(each.token) +
-                          ", which is outside the vocabulary of " +
-                          std::to_string(model_.arch().vocab_size));
-  for (const uint32_t n : {request.logprobs, request.prompt_logprobs})
-    if (n != kNone && n > kMaxLogprobs)
-      throw ArgumentError(std::to_string(n) + " most likely tokens; at most " +
-                          std::to_string(kMaxLogprobs) + " are possible");
-  if (request.stop_ids.size() > kMaxStopIds)
-    throw ArgumentError(std::to_string(request.stop_ids.size()) + " stop ids; at most " +
-                        std::to_string(kMaxStopIds) + " are possible");
-  if (request.speculation > kMostDrafted && request.speculation != kSpeculationAuto)
-    throw ArgumentError("speculation is " + std::to_string(request.speculation) + "; at most " +
-                        std::to_string(kMostDrafted) + " tokens can be drafted");
-  // What a draft costs a GPU, which is submitted to ahead of its results, nobody has measured yet.
-  if (request.speculation == kSpeculationAuto && model_.device().chip().submissions_ahead > 0)
-    request.speculation = kSpeculationOff;
-  request.max_tokens = std::min(request.max_tokens, most_tokens(request.prompt.size()));
-  request.keeps_positions = request.keeps_positions && model_.rotates();
-  if (request.keeps_positions) refuse_unless_kept_fits(model_);
+  check_process();
+  check_request(model_, request);
   std::shared_ptr<const MovedPositions> moved;
   if (const auto before = std::exchange(request.goes_on_from, nullptr))
     moved = positions_of_text_before(model_, *before, request);
@@ -190,70 +115,20 @@ std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
 }
 
 std::shared_ptr<LogitsTask> Scheduler::logits(LogitsRequest request) {
-  check(request.tokens);
-  check_window(model_, request.window.get());
-  request.adapters = model_.adapters().in_order(std::move(request.adapters));
-  if (request.first >= request.tokens.size())
-    throw ArgumentError("logits from token " + std::to_string(request.first) + " on of " +
-                        std::to_string(request.tokens.size()));
-  if (request.behind != kNone && !model_.has_prediction_head())
-    throw UnsupportedModelError("the model was loaded without a prediction head");
-  if (request.behind != kNone && request.behind >= model_.arch().vocab_size)
-    throw ArgumentError("token " + std::to_string(request.behind) + " is outside the vocabulary");
-  const ChipConfig& chip = model_.device().chip();
-  if (!request.images.empty()) {
-    place_images(model_.arch(), request.images, request.tokens);
-    const uint32_t n_tokens = model_.arch().images->n_tokens();
-    if (!request.chunks.empty()) throw ArgumentError("a text with images takes no chunks");
-    for (const PlacedImage& each : request.images)
-      if (request.first > each.first && request.first < each.first + n_tokens)
-        throw ArgumentError("logits from token " + std::to_string(request.first) +
-                            " on, which is within an image");
-    if (n_tokens > chip.max_head_rows && request.first < request.images.back().first + n_tokens)
-      throw ArgumentError(
-          "logits of an image's own tokens are too many at once; ask for those "
-          "behind the last image");
-  }
-  const uint32_t most =
-      request.generated ? kMaxFewRows : std::min(chip.max_head_rows, chip.max_prompt_rows);
-  size_t sum = 0;
-  bool begins_chunk = request.chunks.empty();
-  for (const uint32_t chunk : request.chunks) {
-    begins_chunk |= sum == request.first;
-    if (chunk == 0 || chunk > most)
-      throw ArgumentError("a chunk of " + std::to_string(chunk) + " rows; possible are 1 to " +
-                          std::to_string(most));
-    sum += chunk;
-  }
-  if (!request.chunks.empty() && sum != request.tokens.size())
-    throw ArgumentError("the chunks sum to " + std::to_string(sum) + ", there are " +
-                        std::to_string(request.tokens.size()) + " tokens");
-  if (!begins_chunk)
-    throw ArgumentError("logits from token " + std::to_string(request.first) +
-                        " on, with which no chunk begins");
-  if (request.aligns && model_.alignment_width() == 0)
-    throw UnsupportedModelError("nobody knows which heads of this model say when a word is said");
-  const uint32_t width = request.aligns ? model_.alignment_width() : model_.arch().vocab_size;
-  refuse_unless_fits(request.tokens.size() - request.first, width);
+  check_process();
+  check_request(model_, request);
+  const uint32_t width = logits_width(model_, request);
   auto task = std::make_shared<LogitsTask>(std::move(request), width);
   queue_.add(task);
   return task;
 }
 
 std::shared_ptr<LogitsTask> Scheduler::encode(EncodeRequest request) {
-  check(request.tokens, true);
+  check_process();
+  check_tokens(model_, request.tokens, true);
   auto task = std::make_shared<LogitsTask>(std::move(request), model_.output_width());
   queue_.add(task);
   return task;
-}
-
-void Scheduler::refuse_unless_fits(size_t n_rows, uint32_t width) const {
-  const uint64_t bytes = n_rows * sizeof(float) * uint64_t{width};
-  if (bytes < kAskSystemFrom) return;
-  if (const MemoryLeft left = model_.device().memory_left(); !left.fits(bytes))
-    throw OutOfMemoryError("the logits of " + std::to_string(n_rows) + " tokens need " +
-                           mebibytes(bytes) + "; " + describe_refusal(bytes, left) +
-                           "; ask for those of fewer tokens");
 }
 
 void Scheduler::cut(const std::shared_ptr<Task>& task, uint32_t n_chosen) {

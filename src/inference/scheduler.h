@@ -123,11 +123,6 @@ class Scheduler {
         {};  // what was submitted before `ticket`, where masks came between
   };
 
-  void check(const std::vector<uint32_t>& tokens, bool encodes = false) const;
-  void refuse_unless_fits(size_t n_rows,
-                          uint32_t width) const;  // of logits, which are the host's memory
-  std::vector<GroupShape> saved_groups() const;
-
   void run();
   std::chrono::milliseconds patience() const;  // how long to wait for somebody
   bool is_reading() const;
