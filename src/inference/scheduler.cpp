@@ -3,8 +3,8 @@
 // 1. What it does. `run`: tasks that came are admitted as sequences and pages allow (`admit`), then
 //    `run_step` takes pages (`grow`), composes a step, submits it and hands on what came out
 //    (`finish`). When there is nothing else to do, texts that ended are read once more as prompts
-//    (`begin_reading`, reading.h), so that later requests can take them over from the cache. Of a speech
-//    model, `encode_window` first fills the pages of a window that a new text is about.
+//    (`begin_reading`, reading.h), so that later requests can take them over from the cache. Between
+//    two steps, an encoder makes a piece of what a text's image or window becomes (`encode_piece`).
 // 2. What bounds it. The time between two submissions, in which a GPU is idle.
 // 3. What is done about it. While the same rows go on, nothing is composed or sent; a submission
 //    runs several steps (chain_steps_, pace_); on devices that allow it the next one is submitted before
@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "inference/image_pass.h"
 #include "inference/moved_text.h"
 #include "inference/reading.h"
 #include "inference/request_checks.h"
@@ -63,6 +64,7 @@ Scheduler::Scheduler(Model& model, const SchedulerOptions& options, Model* draft
                        ? std::make_unique<DraftModel>(*draft_model, model, prefix_cache_)
                        : nullptr),
       head_(model.has_prediction_head() ? std::make_unique<PredictionHead>(model) : nullptr),
+      encoder_pace_(model.encoder().parts.size()),
       composer_(model, cache_, costs_, draft_model_.get(), head_.get()),
       results_(model, cache_, chain_steps_, head_.get()),
       step_(model) {
@@ -156,6 +158,7 @@ void Scheduler::run() {
       }
       if (is_quiet) begin_reading();
       if (!active_.empty()) run_step();
+      if (!ahead_) encode_piece();
     } catch (...) {
       fail_everything(std::current_exception());
     }
@@ -215,28 +218,34 @@ void Scheduler::let_in() {
   drop_cancelled();
   if (std::exchange(room_changed_, false))
     queue_.offer([&](const std::shared_ptr<Task>& task) { return admit(task); });
-  encode_inputs();
 }
 
-// If an encoder fails, only the text that it encodes for ends, with its error.
-void Scheduler::encode_inputs() {
-  const size_t failed = std::erase_if(active_, [&](const Active& active) {
-    try {
-      const TaskRows& rows = active.task->rows();
-      if (rows.window && cache_.is_to_fill(rows.window->id))
-        encode_window(model_, cache_, *rows.window, active.sequence);
-      for (const auto& [first, image] : rows.images)
-        if (image->vectors.empty() &&
-            model_.sequences()[active.sequence].n_done < first + model_.arch().images->n_tokens())
-          read_image(model_, *image);
-      return false;
-    } catch (...) {
-      active.task->fail(std::current_exception());
-      cache_.discard(active.sequence);
-      return true;
-    }
-  });
-  if (failed > 0) recompose_ = room_changed_ = true;
+// A piece of the pass that is under way, or the first one of another: of the most important text that lacks an input. If
+// it fails, only the text that it encodes for ends, with its error.
+void Scheduler::encode_piece() {
+  auto active = std::ranges::find_if(active_, [](const Active& each) { return !!each.encoding; });
+  if (active == active_.end())
+    active = std::ranges::find_if(active_,
+                                  [&](const Active& each) { return composer_.lacks_input(each); });
+  if (active == active_.end()) return;
+  recompose_ = true;  // the device has the pass's rows now
+  try {
+    if (!active->encoding) active->encoding = begin_encoding(*active);
+    active->encoding->run_piece(composer_.encoder_piece(active_, step_), active->task->priority());
+    if (active->encoding->is_done()) active->encoding.reset();
+  } catch (...) {
+    active->task->fail(std::current_exception());
+    cache_.discard(active->sequence);
+    active_.erase(active);
+    room_changed_ = true;
+  }
+}
+
+std::unique_ptr<EncoderPass> Scheduler::begin_encoding(const Active& active) {
+  if (const PlacedImage* const placed = composer_.first_unread_image(active))
+    return std::make_unique<ImagePass>(model_, encoder_pace_, placed->image);
+  return std::make_unique<WindowPass>(model_, encoder_pace_, cache_, active.task->rows().window,
+                                      active.sequence);
 }
 
 void Scheduler::fail_everything(const std::exception_ptr& error) {
@@ -299,7 +308,10 @@ void Scheduler::run_step() {
       wait_before_step();
       composer_.compose(active_, step_);
     }
-    if (step_.empty()) return wait_for_somebody();
+    if (step_.empty()) {
+      if (std::ranges::none_of(active_, &Active::lacks_input)) wait_for_somebody();
+      return;
+    }
   }
   const bool is_alone = !ahead_;
   const auto began = std::chrono::steady_clock::now();
