@@ -158,7 +158,7 @@ void Scheduler::run() {
       }
       if (is_quiet) begin_reading();
       if (!active_.empty()) run_step();
-      if (!ahead_) encode_piece();
+      encode_piece();
     } catch (...) {
       fail_everything(std::current_exception());
     }
@@ -223,6 +223,7 @@ void Scheduler::let_in() {
 // A piece of the pass that is under way, or the first one of another: of the most important text that lacks an input. If
 // it fails, only the text that it encodes for ends, with its error.
 void Scheduler::encode_piece() {
+  if (ahead_ || model_.encoder().parts.empty()) return;
   auto active = std::ranges::find_if(active_, [](const Active& each) { return !!each.encoding; });
   if (active == active_.end())
     active = std::ranges::find_if(active_,
