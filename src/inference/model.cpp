@@ -454,18 +454,14 @@ void Model::compile() {
     adapted_programs_[static_cast<size_t>(row_class)].body =
         compile_nodes(with.body, row_class, true);
   }
-  if (arch_.audio) {
+  if (arch_.audio || arch_.images) {
     const Forward& many = fused.by_class[static_cast<size_t>(RowClass::many)];
-    first_convolution_ = compile_nodes(many.first_convolution, RowClass::many, true);
-    encode_ = compile_nodes(many.encode, RowClass::many, true);
-    encoded_ = scratch_->bindings()[many.encoded];
+    encoder_ = compile_encoder(arch_, many, [&](const std::vector<Node>& nodes) {
+      return compile_nodes(nodes, RowClass::many, true);
+    });
+    encoder_.input = arch_.audio ? frames_.binding() : patches_.binding();
+    if (arch_.images) encoder_.output = scratch_->bindings()[many.image_vectors];
     if (!many.aligned.empty()) aligned_ = compile_nodes(many.aligned, RowClass::many, true);
-  }
-  if (arch_.images) {
-    const Forward& many = fused.by_class[static_cast<size_t>(RowClass::many)];
-    encode_image_ = compile_nodes(many.encode_image, RowClass::many, true);
-    project_image_ = compile_nodes(many.project_image, RowClass::many, true);
-    image_vectors_ = scratch_->bindings()[many.image_vectors];
   }
   const Forward& from = fused.by_class[static_cast<size_t>(RowClass::few)];
   if (arch_.embeds) return;  // an encoder chooses nothing

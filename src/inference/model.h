@@ -16,6 +16,7 @@
 #include "core/device.h"
 #include "inference/adapters.h"
 #include "inference/context_plan.h"
+#include "inference/encoder_pass.h"
 #include "inference/weight_placement.h"
 #include "inference/weights.h"
 
@@ -71,19 +72,9 @@ class Model {
     return (adapted ? adapted_programs_ : programs_)[static_cast<size_t>(row_class)];
   }
   const Adapters& adapters() const { return adapters_; }
-  // Of a speech model: the encoder's two passes, over frames and over positions; what the first one
-  // reads, float32 [frames, n_mels]; and what comes out, float32 [positions, dim].
-  Program first_convolution() const { return first_convolution_; }
-  Program encode() const { return encode_; }
-  Binding frames() const { return frames_.binding(); }
-  Binding encoded() const { return encoded_; }
-  // Of a model that reads images: the passes over patches, and of those that make vectors of them, a head row
-  // for each; what the first one reads, float32 [patches, numbers]; what comes out, float32 [head rows, dim];
-  // and where rows of a step read such vectors.
-  Program encode_image() const { return encode_image_; }
-  Program project_image() const { return project_image_; }
-  Binding patches() const { return patches_.binding(); }
-  Binding image_vectors() const { return image_vectors_; }
+  // Of images or speech.
+  const EncoderPrograms& encoder() const { return encoder_; }
+  // Where rows of a step read an image's vectors.
   Binding vectors(uint32_t row) const {
     return vectors_.binding(uint64_t{row} * arch_.dim * sizeof(float));
   }
@@ -238,10 +229,10 @@ class Model {
   std::vector<Observation> observations_;
   std::array<ClassPrograms, 3> programs_ = {}, adapted_programs_ = {};
   std::array<std::vector<std::string>, 3> labels_;
-  Program choose_, choose_scored_, choose_ahead_, first_convolution_, encode_, aligned_;
-  Program encode_image_, project_image_;
+  Program choose_, choose_scored_, choose_ahead_, aligned_;
+  EncoderPrograms encoder_;
   std::vector<Program> compiled_;
-  Binding logits_, encoded_, image_vectors_;
+  Binding logits_;
 };
 
 }  // namespace akunu
