@@ -163,6 +163,7 @@ lint() {
   "$venv/bin/mypy"
   git ls-files '*.cpp' '*.h' '*.cu' '*.cuh' | xargs "$venv/bin/clang-format" --dry-run -Werror
   bash -n .ci/run .ci/steps.sh
+  python3 -m tools.english
   count lint
 }
 

@@ -1,4 +1,4 @@
-"""Writes the lists of families in README.md and docs/directories.md: python -m tools.family_lists
+"""Writes the lists of families in two pages of docs/: python -m tools.family_lists
 
 The families are those that the package was built with (src/models); what stands between the two
 comments of a list is replaced.
@@ -14,37 +14,36 @@ from akunu import _core
 
 ROOT: Final = Path(__file__).parents[1]
 
-# In the order of README's table: the kind, what it is called, and what is said of all of it.
+# Kinds in the order of the table in docs/index.md, with their names and a remark on all of a kind.
 _KINDS: Final = (
     ("dense", "dense", ""),
     ("with_experts", "with experts", ""),
     (
         "recurrent",
         "with recurrent layers",
-        "; [prediction heads](docs/guide.md#a-text-that-goes-on) of Qwen3.5 and Qwen3-Next "
-        "propose tokens",
+        "; [prediction heads](guide.md#continue-a-text) of Qwen3.5 and Qwen3-Next propose tokens",
     ),
     (
         "encoder",
         "encoders",
-        ": to [embed](docs/embeddings.md) and to [rank](docs/reranking.md) texts",
+        ": to [embed](embeddings.md) and to [rank](reranking.md) texts",
     ),
     (
         "images",
         "images",
-        ", from directories and GGUF with `mmproj` ([docs/images.md](docs/images.md)); of "
-        "other models that read images, the text part",
+        ", from directories and GGUF with `mmproj` ([images.md](images.md)); "
+        "the text part of other models that read images",
     ),
     (
         "speech",
         "speech",
-        ", from directories, GGUF and whisper.cpp's files ([docs/speech.md](docs/speech.md))",
+        ", from directories, GGUF and whisper.cpp's files ([speech.md](speech.md))",
     ),
 )
 
 
 def kind_of(family: dict[str, Any]) -> str:
-    """The first kind of a family's models, in README's order."""
+    """The first kind of a family's models, in the order of docs/index.md."""
     return next(kind for kind, *_ in _KINDS if kind in family["titles"])
 
 
@@ -80,7 +79,7 @@ def model_types_table() -> str:
 
 
 LISTS: Final[dict[str, Callable[[], str]]] = {
-    "README.md": titles_table,
+    "docs/index.md": titles_table,
     "docs/directories.md": model_types_table,
 }
 

@@ -152,9 +152,11 @@ def _c_field(kind: type, name: str, declared: Declared) -> str:
         said = _opposite_of(name, declared)
     elif declared.metavar == "NAME,NAME":
         said += " Names between commas; null: all, in the usual order."
-    elif default and "default" not in said:
-        said += " 0: the default."
-    comment = textwrap.fill(f"/* {said} */", 98, initial_indent="  ", subsequent_indent="   * ")
+    elif default:
+        said += f" 0: the default, {declared.default_is or default}."
+    said = f"/* {said}\N{NO-BREAK SPACE}*/"  # the end of a comment has no line to itself
+    comment = textwrap.fill(said, 98, initial_indent="  ", subsequent_indent="   * ")
+    comment = comment.replace("\N{NO-BREAK SPACE}", " ")
     return f"{comment}\n  {_c_type(declared)}{_c_name(name, declared)};\n"
 
 

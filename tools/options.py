@@ -10,6 +10,7 @@ declarations.
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,7 @@ from typing import Any, Final
 from tools import native_options as native
 
 from akunu.options.declarations import Declared, declared_of
+from akunu.options.described import range_of
 from akunu.options.load_options import LoadOptions
 from akunu.options.sampling_options import SamplingOptions
 from akunu.ray.settings import RaySettings
@@ -58,7 +60,15 @@ def _argument(kind: type, name: str, declared: Declared) -> str:
     accepted = accepted.replace("'", '"')
     if not accepted.endswith("None"):
         accepted += " | None"
-    return f'\n    {name}: {accepted}\n    """{declared.help}"""\n'
+    said = textwrap.fill(
+        f'"""{declared.help}"""', 100, initial_indent="    ", subsequent_indent="    "
+    )
+    return f"\n    {name}: {accepted}\n{said}\n"
+
+
+def _meaning(declared: Declared) -> str:
+    words = [f"Default: {declared.default_is}."] if declared.default_is else []
+    return " ".join(filter(None, (declared.help, range_of(declared), *words, declared.more)))
 
 
 def _table(head: str, rows: Iterable[str]) -> str:
@@ -68,7 +78,7 @@ def _table(head: str, rows: Iterable[str]) -> str:
 def sampling_table() -> str:
     """Return the guide's table of options of sampling."""
     rows = [
-        f"| `{name}` | `{_default(SamplingOptions, name)}` | {declared.help} |"
+        f"| `{name}` | `{_default(SamplingOptions, name)}` | {_meaning(declared)} |"
         for name, declared in declared_of(SamplingOptions).items()
     ]
     return _table("| option | default | meaning |", rows)
@@ -77,8 +87,7 @@ def sampling_table() -> str:
 def load_table() -> str:
     """Return the guide's table of options of a load."""
     rows = [
-        f"| `{name}` | {_default_text(_default(LoadOptions, name))} | "
-        f"{' '.join(filter(None, (declared.help, declared.more)))} |"
+        f"| `{name}` | {_default_text(_default(LoadOptions, name))} | {_meaning(declared)} |"
         for name, declared in declared_of(LoadOptions).items()
     ]
     return _table("| option of `load` | default | meaning |", rows)
@@ -87,7 +96,7 @@ def load_table() -> str:
 def settings_table(kind: type) -> str:
     """Return a table of docs/serving.md."""
     rows = [
-        f"| `{name}` | {_default_text(_default(kind, name))} | {declared.help} |"
+        f"| `{name}` | {_default_text(_default(kind, name))} | {_meaning(declared)} |"
         for name, declared in declared_settings(kind).items()
     ]
     return _table("| setting | default | what it does |", rows)

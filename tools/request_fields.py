@@ -21,18 +21,18 @@ DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "request-fields.md"
 
 ROUTES: Final = fields_of_routes(all_routers())
 SHARED: Final = {
-    "How tokens are chosen": SAMPLING_FIELDS,
-    "The form of the reply": STRUCTURE_FIELDS,
+    "Sampling": SAMPLING_FIELDS,
+    "Structured output": STRUCTURE_FIELDS,
 }
 INTRODUCTION: Final = """\
 # Fields of requests
 
-What the server ([serving.md](serving.md)) does with each field of a request.
-`tools/request_fields.py` writes this page from the server's own tables.
+The meaning of each field of a request to the server ([serving.md](serving.md)).
+`tools/request_fields.py` writes this page from the server's tables.
 
-A field that is null counts as not given. What is refused is answered with 400, and the field's name
-is in `param`. What has no effect, and any field that is not listed here, is named in the header
-`x-akunu-ignored` of the answer; so are keys of messages and their parts that neither the server nor
+A field that is null counts as not set. A refused field is answered with 400, and its name
+is in `param`. The header `x-akunu-ignored` of the answer names fields without effect and fields
+that are not listed here. It also names keys of messages and their parts that neither the server nor
 the model's chat template reads (`messages.mood`, `messages.content.cache_control`).
 """
 
@@ -41,7 +41,7 @@ def document() -> str:
     """Return the whole page."""
     parts = [INTRODUCTION]
     for title, fields in SHARED.items():
-        same = "The same for all routes that say so below."
+        same = "Several routes share these fields."
         parts.append(f"## {title}\n\n{same}\n\n{_table(fields)}")
     for route, fields in ROUTES.items():
         routes = [each for each, table in ROUTES.items() if table is fields]
@@ -70,7 +70,7 @@ def _shared(fields: Mapping[str, Field]) -> str:
         if len(missing) == len(group):
             continue
         link = f"[{title.lower()}](#{title.lower().replace(' ', '-')})"
-        but = f" (but for {', '.join(f'`{name}`' for name in missing)})" if missing else ""
+        but = f" (except {', '.join(f'`{name}`' for name in missing)})" if missing else ""
         said.append(link + but)
     return f"Besides {' and '.join(said)}:\n\n" if said else ""
 
@@ -78,7 +78,7 @@ def _shared(fields: Mapping[str, Field]) -> str:
 def _table(fields: Iterable[Field]) -> str:
     order = ("honoured", "refused", "ignored")
     rows = sorted(fields, key=lambda each: order.index(each.effect))  # which keeps their order
-    lines = ["| field | what becomes of it |", "|---|---|"]
+    lines = ["| field | meaning |", "|---|---|"]
     lines += [f"| `{each.name}` | {_effect(each)} |" for each in rows]
     return "\n".join(lines) + "\n"
 

@@ -41,12 +41,15 @@ enum class FunctionAttribute : int32_t {
 };
 
 // A launch, laid out as the driver has it.
+enum class LaunchAttributeId : int32_t {
+  cluster = 4,  // blocks of a cluster in x, y and z
+  early =
+      6,  // programmatic stream serialisation: 1 where it may begin before the launch before it has ended
+};
 struct LaunchAttribute {
-  int32_t id =
-      6;  // programmatic stream serialisation: it may begin before the launch before it has ended
+  LaunchAttributeId id;
   uint32_t padding = 0;
-  int32_t is_on = 0;
-  std::array<uint8_t, 60> unused = {};
+  std::array<uint32_t, 16> value = {};
 };
 static_assert(sizeof(LaunchAttribute) == 72);
 struct LaunchConfig {

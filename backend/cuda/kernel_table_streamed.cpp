@@ -42,11 +42,12 @@ constexpr Format kStreamFormats[] = {Format::q4_0, Format::q4_1, Format::q5_0,
 // Input rows of a launch at most, in fours; 0: one row.
 constexpr uint32_t kQuads[] = {0, 1, 2, 4}, kMostQuads = 4;
 
-// kernels/streamed_tile.cuh: more rows than kMostQuads have go by tiles. Rows of a group in fours: of small tiles and of large ones.
-constexpr uint32_t kSmallTileQuads = 8, kLargeTileQuads = 16;
+// kernels/streamed_tile.cuh: tiles of more rows than these. Rows of a group of large tiles, in fours.
+constexpr uint32_t kMostRowsWithoutTiles = 8, kLargeTileQuads = 16;
 constexpr uint32_t kCopyThreads = 128, kTileWarpRows = 16, kTileBlocks[] = {8, 4, 2, 1};
+constexpr uint32_t kMostClusterBlocks = 4;
 constexpr uint32_t kTileSharedBytes = 231424, kTileBarrierBytes = 256, kTileAlignment = 1024;
-constexpr uint32_t kMostTileStages = 4;
+constexpr uint32_t kMostTileStages = 5;
 // Of a pass: chip.h's texts.
 constexpr uint32_t kMostStreamRows = 512;
 
@@ -56,7 +57,7 @@ uint32_t window_bytes_of(Format format) {
 }
 uint32_t rows_of(uint32_t quads) { return quads == 0 ? 1 : 4 * quads; }
 uint32_t group_rows(uint32_t quads) { return std::max(rows_of(quads), kStreamGroup); }
-uint32_t unit_bytes(uint32_t quads) { return (64 + 8) * rows_of(quads); }
+uint32_t unit_bytes(uint32_t quads) { return 64 * rows_of(quads); }
 uint32_t slot_bytes(uint32_t quads) { return kStreamWarps * kStreamTileRows * rows_of(quads) * 4; }
 // Sums of a tile between passes.
 uint32_t waiting_bytes(uint32_t quads) { return kStreamThreads * std::max(2 * quads, 4u) * 4; }
@@ -102,10 +103,10 @@ std::vector<Part> parts_of(const KernelRequest& request, const Launch& launch) {
 // Weight rows of a tile; its shared memory; what a tile's blocks leave for one another.
 uint32_t tile_rows(uint32_t window_bytes) { return window_bytes <= 160 ? 256 : 128; }
 uint32_t tile_bytes(uint32_t quads, uint32_t window_bytes) {
-  const uint32_t rows = rows_of(quads), weight_rows = tile_rows(window_bytes);
+  const uint32_t weight_rows = tile_rows(window_bytes);
   const uint32_t stage = kStreamWindow / kStreamUnit * unit_bytes(quads) +
                          weight_rows / kStreamTileRows * stage_bytes(1, window_bytes);
-  const uint32_t before = kTileBarrierBytes + kTileAlignment + weight_rows * rows * 4;
+  const uint32_t before = kTileBarrierBytes + kTileAlignment;
   return before + std::min((kTileSharedBytes - before) / stage, kMostTileStages) * stage;
 }
 uint64_t part_bytes(uint32_t quads, uint32_t window_bytes) {
@@ -141,17 +142,14 @@ const char* family_of(Operation operation) {
 // Which kernel serves so many rows: those of kQuads up to 16, then tiles where the GPU has the memory.
 struct RowRange {
   uint32_t quads, min_rows, max_rows;
+  bool is_tile = false;
 };
 std::vector<RowRange> ranges_of(const Launch& launch, const StreamLimits& limits) {
   if (launch.max_rows == 1) return {{0, 1, 1}};
-  std::vector<RowRange> ranges = {{1, 2, 4}, {2, 5, 8}};
   const bool are_tiles = limits.block_bytes >= kTileSharedBytes + kConstantBytes;
-  ranges.push_back({kMostQuads, 9, are_tiles ? kStreamGroup : kMostStreamRows});
-  if (!are_tiles) return ranges;
-  const uint32_t most_small = rows_of(kSmallTileQuads);
-  ranges.push_back({kSmallTileQuads, kStreamGroup + 1, most_small});
-  ranges.push_back({kLargeTileQuads, most_small + 1, kMostStreamRows});
-  return ranges;
+  if (!are_tiles) return {{1, 2, 4}, {2, 5, 8}, {kMostQuads, 9, kMostStreamRows}};
+  return {
+      {1, 2, 4}, {2, 5, 8}, {4, 9, 16, true}, {8, 17, 32, true}, {16, 33, kMostStreamRows, true}};
 }
 
 // Adds the launches of one part, for one row or for several, which are rounded first unless another part of the launch has
@@ -161,7 +159,7 @@ void add_launches(const KernelRequest& request, const Launch& own, Format weight
                   const StreamLimits& limits, std::vector<Launch>& launches) {
   const std::string of = family_of(request.operation);
   const std::string format(format_info(weight).name);
-  for (const auto& [quads, min_rows, max_rows] : ranges) {
+  for (const auto& [quads, min_rows, max_rows, is_tile] : ranges) {
     const std::string suffix = "_q" + std::to_string(quads);
     if (quads != 0 && !is_rounded) {
       Launch& rounding = launches.emplace_back(own);
@@ -177,17 +175,18 @@ void add_launches(const KernelRequest& request, const Launch& own, Format weight
     Launch& streaming = launches.emplace_back(own);
     streaming.min_rows = min_rows;
     streaming.max_rows = max_rows;
-    if (quads > kMostQuads) {
+    if (is_tile) {
       streaming.function = "streamed_tile_matmul" + of + "_" + format + suffix;
       const uint32_t window_bytes = window_bytes_of(weight), weight_rows = tile_rows(window_bytes);
       streaming.grid = [quads = quads, weight_rows, tiles = pieces_of(request, own, weight_rows),
                         multiprocessors = limits.multiprocessors,
                         bytes = tile_bytes(quads, window_bytes)](const Scope& scope) {
         const uint32_t groups = divide_up(scope.n_rows, rows_of(quads));
-        return Grid{
-            .threadgroups = {groups, tiles, blocks_of_tile(groups * tiles, multiprocessors)},
-            .threads = {32 * (weight_rows / kTileWarpRows) + kCopyThreads, 1, 1},
-            .threadgroup_bytes = {bytes}};
+        const uint32_t blocks = blocks_of_tile(groups * tiles, multiprocessors);
+        return Grid{.threadgroups = {groups, tiles, blocks},
+                    .threads = {32 * (weight_rows / kTileWarpRows) + kCopyThreads, 1, 1},
+                    .threadgroup_bytes = {bytes},
+                    .cluster = blocks > kMostClusterBlocks ? 1 : blocks};
       };
       continue;
     }
@@ -303,7 +302,7 @@ void put_on_streams(const KernelRequest& request, const StreamLimits& limits,
     const uint32_t groups =
         divide_up(std::min(max_rows, kMostStreamRows), rows_of(kLargeTileQuads));
     return uint64_t{groups} * group_bytes(kLargeTileQuads, k) +
-           (max_rows > kStreamGroup ? parts : 0);
+           (max_rows > kMostRowsWithoutTiles ? parts : 0);
   };
 }
 

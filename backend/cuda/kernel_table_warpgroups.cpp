@@ -20,21 +20,23 @@ using metal::Scope;
 
 // kernels/warpgroup_tile.cuh
 constexpr uint32_t kWeightRows = 128, kPaddedRows = 128;
-constexpr uint32_t kSlab = 64, kWindow = 256, kSumsRowBytes = 32;
+constexpr uint32_t kSlab = 64;
 constexpr uint32_t kTileThreads = 384, kRoundThreads = 256, kSharedBytes = 231424;
 constexpr uint32_t kConstantBehind = 7, kBehindSplit = 1, kBehindHalves = 2;
 constexpr uint32_t kCapability = 90;
 constexpr std::string_view kArchitecture = "sm_90a";
 
 // The formats that have these kernels; `multiple`: what k is a multiple of; `parts`: how many numbers of 16 bits stand for an input
-// number; the fewest and the most input rows of a tile.
+// number; the fewest input rows of a tile.
 struct Served {
   Format format;
-  uint32_t multiple, parts, fewest_rows, most_rows;
+  uint32_t multiple, parts, fewest_rows;
 };
-constexpr Served kServed[] = {{Format::q4_0, 256, 1, 32, 128}, {Format::q8_0, 256, 1, 32, 128},
-                              {Format::q4_k, 256, 1, 32, 128}, {Format::q6_k, 256, 1, 32, 64},
-                              {Format::f16, 64, 1, 128, 128},  {Format::bf16, 64, 2, 128, 128}};
+constexpr Served kServed[] = {
+    {Format::q4_0, 256, 1, 32}, {Format::q4_1, 256, 1, 32}, {Format::q5_0, 256, 1, 32},
+    {Format::q5_1, 256, 1, 32}, {Format::q8_0, 256, 1, 32}, {Format::q3_k, 256, 1, 32},
+    {Format::q4_k, 256, 1, 32}, {Format::q5_k, 256, 1, 32}, {Format::q6_k, 256, 1, 32},
+    {Format::f16, 64, 1, 128},  {Format::bf16, 64, 2, 128}};
 
 // Multiprocessors of the GPUs that these kernels run on (H100 and H200), and the time of a tile by its input rows, relative to one of
 // 128: measured on an H200 with the shapes of Llama-3.1-8B in Q4_0. (A tile of 256 rows, which left no registers for the warps that
@@ -45,13 +47,13 @@ struct TileSize {
   double cost;
 };
 constexpr TileSize kTileSizes[] = {{32, 0.46}, {64, 0.6}, {128, 1}};
-// With more rows than this a tile has as many as the format allows.
-constexpr uint32_t kManyRows = 512, kRowStep = 32;
+// With more rows than this a tile has kMostTileRows.
+constexpr uint32_t kManyRows = 512, kMostTileRows = 128, kRowStep = 32;
 
 struct TileKernel {
   std::string name;
   uint32_t parts = 1;
-  uint32_t fewest_rows = 0, most_rows = 0;
+  uint32_t fewest_rows = 0;
 };
 std::optional<TileKernel> function_for(const Launch& launch, uint32_t k) {
   for (const Served& served : kServed) {
@@ -60,7 +62,7 @@ std::optional<TileKernel> function_for(const Launch& launch, uint32_t k) {
     for (const std::string group : {"", "_group"})
       if (launch.function == "gemm" + group + "_" + format)
         return TileKernel{"warpgroup_matmul" + group + "_" + format, served.parts,
-                          served.fewest_rows, served.most_rows};
+                          served.fewest_rows};
   }
   return std::nullopt;
 }
@@ -79,11 +81,11 @@ uint32_t column_tiles(const KernelRequest& request, const Launch& launch) {
 
 // The input rows of the tiles that take the least time in all.
 uint32_t tile_rows(const TileKernel& function, uint32_t columns, uint32_t n_rows) {
-  if (n_rows > kManyRows) return function.most_rows;
+  if (n_rows > kManyRows) return kMostTileRows;
   uint32_t best = 0;
   double least = 0;
   for (const TileSize& size : kTileSizes) {
-    if (size.rows < function.fewest_rows || size.rows > function.most_rows) continue;
+    if (size.rows < function.fewest_rows) continue;
     const double time =
         size.cost * divide_up(columns * divide_up(n_rows, size.rows), kMultiprocessors);
     if (best == 0 || time < least) best = size.rows, least = time;
@@ -209,7 +211,7 @@ bool put_attention_on_warpgroups(const KernelRequest& request, metal::Kernel& ke
 uint64_t OnWarpgroups::workspace_bytes(uint32_t n_rows, uint32_t k) const {
   const uint64_t slabs = uint64_t{divide_up(k, kSlab)} * 2 * kSlab;
   uint64_t row = 0;
-  if (rounds[0]) row += slabs + divide_up(k, kWindow) * kSumsRowBytes + 4;
+  if (rounds[0]) row += slabs + 4;
   if (rounds[1]) row += 2 * slabs + 4;
   return round_up(n_rows, kPaddedRows) * row;
 }

@@ -71,14 +71,18 @@ void Steps::launch_command(Stream stream, const CompiledProgram& program, uint32
       shared_bytes += grid.threadgroup_bytes[i];
     }
     void* parameters[] = {&arguments};
-    LaunchAttribute early;
-    early.is_on = 1;
+    std::array<LaunchAttribute, 2> attributes = {};
+    uint32_t n_attributes = 0;
+    if (is_early) attributes[n_attributes++] = {.id = LaunchAttributeId::early, .value = {1}};
+    if (grid.cluster > 1)
+      attributes[n_attributes++] = {.id = LaunchAttributeId::cluster,
+                                    .value = {1, 1, grid.cluster}};
     const LaunchConfig config{.grid = grid.threadgroups,
                               .block = grid.threads,
                               .shared_bytes = shared_bytes,
                               .stream = stream,
-                              .attributes = &early,
-                              .n_attributes = is_early ? 1u : 0u};
+                              .attributes = attributes.data(),
+                              .n_attributes = n_attributes};
     const Result result = gpu_.driver().launch(&config, compiled.function, parameters, nullptr);
     if (result != kSuccess)
       throw DeviceError(gpu_.driver().describe(

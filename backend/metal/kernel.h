@@ -32,6 +32,8 @@ struct Grid {
   std::array<uint32_t, 3> threads = {32, 1, 1};  // per threadgroup
   // Bytes of [[threadgroup(n)]], each a multiple of 16; their sum is 32 KB at most.
   std::array<uint32_t, 4> threadgroup_bytes = {};
+  // Threadgroups next to each other in z that run at the same time and wait for one another. (CUDA's clusters.)
+  uint32_t cluster = 1;
 };
 
 // [[function_constant(index)]]; every constant of ours is a uint or a bool.

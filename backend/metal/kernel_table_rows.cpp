@@ -15,7 +15,7 @@ constexpr uint32_t kThreads = 256;       // where a thread takes a number
 constexpr uint32_t kHeadSimdgroups = 4;  // where a SIMD-group takes a head
 constexpr uint32_t kMaxNormThreads = 512;
 constexpr uint32_t kMaxSampleThreads = 512;
-constexpr uint32_t kSampleGroups = 16;   // rows that are chosen for at a time
+constexpr uint32_t kSampleGroups = 64;   // rows that are chosen for at a time
 constexpr uint32_t kSampleWords = 4096;  // candidates, or counts of a penalty window
 
 using Columns = std::function<uint32_t(const Scope&)>;

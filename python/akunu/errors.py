@@ -43,7 +43,7 @@ class QueueFullError(AkunuError):
 
 
 class DeadEndError(AkunuError):
-    """A text cannot go on in its grammar; the message says why.
+    """A text cannot continue in its grammar; the message says why.
 
     None of the tokens that may follow can be chosen, or which ones may is more than llguidance
     computes. What came before is well, and not complete.
@@ -54,7 +54,7 @@ class GrammarLimitError(DeadEndError):
     """What a text's grammar allows next takes more work to find out than one text may have.
 
     Large repetitions are dear, above all in each other (`(a{1000}){1000}`), and thousands of
-    alternatives: make them smaller. Other texts go on.
+    alternatives: make them smaller. Other texts continue.
     """
 
 

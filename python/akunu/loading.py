@@ -47,7 +47,7 @@ def load(
     """Load a model from its file or directory, or by name; one of the hub is fetched if missing.
 
     `path_or_name`: the path of a GGUF file, of a Hugging Face or MLX directory, or of a safetensors
-    file with its config.json beside it ("~" is your home); "ember", the small demonstration model
+    file with its config.json next to it ("~" is your home); "ember", the small demonstration model
     (a file of that name is "./ember"); "org/repo" or "org/repo:Q4_K_M" on the Hugging Face hub; an
     https address; or a model that Ollama has here, "llama3.2:1b". `local_only`: never use the
     network. The others are explained at `LoadOptions`. `Model.notes` says what was decided that you
@@ -75,7 +75,7 @@ def load(
     choice = None
     if chosen.threads == AUTO:
         chosen, choice = with_chosen_threads(path, chosen)
-    # The engine maps the weights in a thread of its own while this one checks the vocabulary (which
+    # The engine maps the weights in its own thread while this one checks the vocabulary (which
     # takes longer, if it is large) and stays open for Ctrl-C.
     loading = begin_load(path, chosen, draft_path=draft_path)
     try:
@@ -97,7 +97,7 @@ def load(
     of_files = LoadedFiles(path, tokenizer, files)
     model = Model(loading.result(), of_files, chosen.max_waiting, choice)
     if chosen.cache_dir is None and chosen.cache_size != LoadOptions().cache_size:
-        model._notes += ("cache_size is given without cache_dir: nothing is kept on the disk",)
+        model._notes += ("cache_size is set without cache_dir: the disk is not used",)
     if chosen.cache_dir is not None:
         try:
             model._notes += keep_on_disk(model, chosen)
@@ -141,7 +141,7 @@ def find_model(
     if shown and _exists(path):
         return path  # the engine says what a directory is
     if shown and _is_link(path):
-        raise ArgumentError(f"{shown} is a link to {os.readlink(path)}, which is not there")
+        raise ArgumentError(f"{shown} is a link to {os.readlink(path)}, which does not exist")
     if isinstance(path_or_name, str) and path_or_name.lower() in PACKAGED_MODELS:
         return PACKAGED_MODELS[path_or_name.lower()]  # as a sentence or a title writes it
     if isinstance(path_or_name, str):
@@ -179,16 +179,16 @@ def pull(name: str) -> Path:
     """Fetch a model from the Hugging Face hub or an https address, and return its file.
 
     `name`: "org/repo", "org/repo:Q4_K_M", "org/repo:file.gguf", "org/repo@revision", or an address.
-    What is here already is not fetched again, but a repository is asked for its newest state. The
-    download goes on where an earlier one was interrupted.
+    A file that is here is not downloaded again, but the newest state of a repository is requested.
+    The download continues where an earlier one was interrupted.
 
-    Raises ArgumentError for a name that is none of these, DownloadError with what to do, and before
+    Raises ArgumentError for another name, DownloadError with what to do, and before
     the download ModelFormatError or UnsupportedModelError for a model that akunu cannot load.
 
     >>> pull("ember.gguf")
     Traceback (most recent call last):
     ...
-    akunu.errors.ArgumentError: 'ember.gguf' is nothing that can be fetched: a model on the ...
+    akunu.errors.ArgumentError: 'ember.gguf' cannot be downloaded: a model on the ...
     """
     meant = hub.fetchable(name)
     return fetch(meant, LoadOptions(), SILENT, must_fit=False)
@@ -215,7 +215,7 @@ def refuse_unloadable(path: Path, shown: str, options: LoadOptions) -> str:
             need = size_text(model.memory["total"])
             if isinstance(model, Model):
                 return f"it takes {need} of memory with a context of {model.context} tokens"
-            return f"it writes down speech, and takes {need} of memory"
+            return f"it transcribes speech, and takes {need} of memory"
 
     return named(run, path, shown)
 
@@ -228,7 +228,7 @@ def _is_link(path: Path) -> bool:
 
 
 def _exists(path: Path) -> bool:
-    """Whether there is something at a path; ArgumentError where nobody lets us look."""
+    """Whether there is something at a path; ArgumentError where no one lets us look."""
     try:
         return path.exists()
     except PermissionError as error:

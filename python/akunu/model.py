@@ -138,7 +138,7 @@ class Model(EncoderCalls):
     def sampling_defaults(self) -> Mapping[str, Any]:
         """How the model's authors want it sampled, by the names of SamplingOptions.
 
-        From the file, or from a `generation_config.json` beside it. Read-only, and empty where
+        From the file, or from a `generation_config.json` next to it. Read-only, and empty where
         neither says. `generate` and `chat` do not use it unless
         you pass it on: `model.chat(messages, **model.sampling_defaults)`.
         """
@@ -146,7 +146,7 @@ class Model(EncoderCalls):
 
     @property
     def memory(self) -> MemoryReport:
-        """Bytes that the model takes, by what they are for; of the tokenizer, about how many."""
+        """Bytes of the model's memory by use; those of the tokenizer are an estimate."""
         counted = self._open().memory
         total = counted.pop("total")
         tokenizer = self.tokenizer.memory_bytes
@@ -178,15 +178,15 @@ class Model(EncoderCalls):
         priority: int = 0,
         **sampling: Any,
     ) -> Any:
-        """Return the text that goes on from `prompt`, or with `stream` an iterator of its pieces.
+        """Return the text that continues from `prompt`, or with `stream` an iterator of its pieces.
 
         `prompt`: a text, or token ids, which are taken as they are. An empty prompt starts from the
-        model's BOS token. Names of control tokens inside a text are text. How tokens are chosen and
-        where the text ends is said by `options`, or by its fields as keyword arguments; they are
-        explained at `SamplingOptions`, and the defaults always take the most likely token. The text
-        ends where the model ends it, before a `stop` string, after `max_tokens`, or when the
+        model's BOS token. Names of control tokens inside a text are text. `options`, or its fields
+        as keyword arguments, set how tokens are sampled and where the text ends. `SamplingOptions`
+        explains them; the defaults always take the most likely token. The text ends where the
+        model ends it, before a `stop` string, after `max_tokens`, or when the
         context is full; the `finish_reason` of the Completion, or of the stream, says which.
-        `n`: a list of so many answers, which differ where there is a temperature, or of their
+        `n`: return a list of this many answers, which differ if there is a temperature, or of their
         streams. The prompt is computed once; each is the text that its `answer_index` gives alone.
         `priority`: of the texts that wait, or have a prompt to compute, the higher goes first.
 
@@ -218,11 +218,11 @@ class Model(EncoderCalls):
         priority: int = 0,
         **sampling: Any,
     ) -> Any:
-        """Await the text that goes on from `prompt`, or with `stream` iterate over its pieces.
+        """Await the text that continues from `prompt`, or with `stream` iterate over its pieces.
 
         The arguments, the text and the errors are those of `generate`; errors of the prompt and of
         the text's form are raised when it is awaited. The event loop (asyncio's or one like it, as
-        uvloop) goes on meanwhile, and no thread waits. Cancelling the task, or `aclose()` of the
+        uvloop) continues meanwhile, and no thread waits. Cancelling the task, or `aclose()` of the
         stream, cancels the generation within one step of the engine.
 
         >>> import akunu, asyncio
@@ -266,7 +266,7 @@ class Model(EncoderCalls):
         `parallel_tool_calls`: whether there may be several. `thinking`: whether the model thinks
         before it answers (True, False), or how much ("low", "medium", "high"); None leaves it to
         the template. What it thinks is in `reply.reasoning`, not in the text. `thinking_budget`:
-        after so many tokens of thoughts the model's own end of them is written, and it answers.
+        after this many tokens of thoughts the model's own end of them is written, and it answers.
         `template_variables`: what else the template asks for.
         The others are as for `generate`. Several conversations, a list of lists of messages, give a
         list of replies.
@@ -401,8 +401,8 @@ class Model(EncoderCalls):
     def load_session(self, path: str | os.PathLike[str]) -> Session:
         """Return a session that `Session.save` wrote, with the keys and values of its tokens.
 
-        It goes on as if it had never been saved: the same text, and the same bits. Keys and values
-        that another version of akunu or another device computed are left out, and
+        It continues as if it had never been saved: the same text, and the same bits. Keys and
+        values that another version of akunu or another device computed are left out, and
         `Session.notes` says so; the tokens are then read again.
 
         Raises SessionFileError for a file that is none, cut off, damaged, or of another model or
@@ -415,8 +415,8 @@ class Model(EncoderCalls):
     def _refuse_sessions_of_encoders(self) -> None:
         if self._open().embedding is not None:
             raise UnsupportedModelError(
-                f"{self._config.architecture} is an encoder: it generates no text, so there are no "
-                "sessions of it"
+                f"{self._config.architecture} is an encoder: it generates no text, so it has no "
+                f"sessions"
             )
 
     @property
@@ -427,7 +427,7 @@ class Model(EncoderCalls):
     async def load_session_async(self, path: str | os.PathLike[str]) -> Session:
         """Await the session of a file; argument, result and errors are those of `load_session`.
 
-        The file is read in a thread: the event loop goes on meanwhile.
+        The file is read in a thread: the event loop continues meanwhile.
         """
         return await result_of(partial(self.load_session, path))
 
@@ -441,7 +441,7 @@ class Model(EncoderCalls):
     ) -> NDArray[np.float32]:
         """Return the logits after each token, float32 [n, vocab_size]: row i sees tokens 0 to i.
 
-        `last`: only the rows of so many last tokens (all, if there are no more). What is before
+        `last`: only the rows of this many last tokens (all, if there are no more). What is before
         them need not be computed where the cache has it: asking for `last=1` of a text that grows
         costs one token each time. Nothing is added in front of the tokens. `priority` and
         `adapters`: as for `generate`.

@@ -29,7 +29,7 @@ class ModelConfig:
     ffn_dim: int
     """Width of the feed-forward layers. Where layers differ (as in heads), the most of any."""
     windows: tuple[int, ...]
-    """Of each layer, how many positions a token sees, its own included; 0: all of them."""
+    """How many positions a token of each layer sees, its own included; 0: all of them."""
     vocab_size: int
     """Rows of the logits; the tokenizer may have fewer tokens."""
     context_length: int
@@ -41,7 +41,7 @@ class ModelConfig:
     norm_epsilon: float
     """What the norms add to the mean square."""
     latent_rank: int = 0
-    """Of latent attention (DeepSeek): the cache keeps as many numbers of a position, and `rope_dim`
+    """Latent attention (DeepSeek): the cache keeps this many numbers of a position, and `rope_dim`
     that are rotated, for all heads. 0: it keeps keys and values."""
 
     @property
@@ -57,8 +57,8 @@ class CachePages:
     """Pages of 256 positions in layers that keep the same ones of a text."""
 
     kind: str
-    """What these layers keep: "full", "window 512" where a token sees so many positions,
-    "inputs 3" of a convolution over so many, or "states" of a text."""
+    """What these layers keep: "full", "window 512" where a token sees this many positions,
+    "inputs 3" of a convolution over this many, or "states" of a text."""
     in_use: int
     """Pages that texts under way need."""
     cached: int
@@ -84,7 +84,7 @@ class DiskCache:
     damaged: int
     """Files that were not what was written, and are removed."""
     problem: str
-    """What went wrong last; "" where nothing did."""
+    """The error last; "" where nothing did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class Occupancy:
     drafted: int = 0
     """Tokens drafted (`speculation`) since the model was loaded, as of the last step."""
     accepted: int = 0
-    """Of these, the tokens that were chosen."""
+    """The drafted tokens that were accepted."""
     disk: DiskCache | None = None
     """What is kept in `cache_dir`; None without one."""
 
@@ -113,7 +113,7 @@ class MemoryReport(Mapping[str, int]):
     cache     1.0 MiB
     total     4.0 MiB
 
-    With a `cache_dir` the table ends with what is kept there, which is no memory.
+    With a `cache_dir` the table ends with what is kept there, which is not memory.
     """
 
     disk: DiskCache | None
@@ -154,5 +154,6 @@ class MemoryReport(Mapping[str, int]):
 def no_chat(architecture: str) -> UnsupportedModelError:
     """Return the error of an encoder that shall answer."""
     return UnsupportedModelError(
-        f"{architecture} is an encoder: it embeds texts (Model.embed, akunu embed) and writes none"
+        f"{architecture} is an encoder: it embeds texts (Model.embed, akunu embed) and generates "
+        f"none"
     )

@@ -44,12 +44,14 @@ class SentenceEncoder:
     ) -> None:
         """Load a model, or use one that is loaded.
 
-        `model` and `options`: what `akunu.load` takes. `truncate_dim`: only so many first numbers
+        `model` and `options`: what `akunu.load` takes. `truncate_dim`: only this many first numbers
         of each vector. Raises what `akunu.load` raises, and UnsupportedModelError for a model that
         embeds nothing.
         """
         if isinstance(model, Model) and options:
-            raise ArgumentError(f"the model is loaded: {', '.join(options)} would change nothing")
+            raise ArgumentError(
+                f"the model is loaded already: {', '.join(options)} would have no effect"
+            )
         self._owns = not isinstance(model, Model)
         self._model = model if isinstance(model, Model) else load(model, **options)
         facts = self._model.embedding
@@ -96,7 +98,7 @@ class SentenceEncoder:
         truncate_dim: int | None = None,
         convert_to_numpy: bool = True,
     ) -> NDArray[Any]:
-        """Return a vector for each text, float32 [n, dim]; of a text that is no list, [dim].
+        """Return a vector for each text, float32 [n, dim], or [dim] for a single text.
 
         `batch_size` changes nothing: texts share steps without it. `show_progress_bar`: True
         shows a line on a terminal, a function is called with how many texts are done, of how many.
@@ -155,7 +157,9 @@ class SentenceEncoder:
         rows, others = _scaled("first", first), _scaled("second", second)
         _check_widths(rows, others)
         if len(rows) != len(others) and 1 not in (len(rows), len(others)):
-            raise ArgumentError(f"pairs are of as many vectors: got {len(rows)} and {len(others)}")
+            raise ArgumentError(
+                f"pairs need equal numbers of vectors: got {len(rows)} and {len(others)}"
+            )
         cosines: NDArray[np.float32] = (rows * others).sum(axis=-1)
         return cosines
 
@@ -170,7 +174,7 @@ class SentenceEncoder:
         return found
 
     def close(self) -> None:
-        """Free the model, unless it was given."""
+        """Free the model, unless it was passed."""
         if self._owns:
             self._model.close()
 

@@ -1,4 +1,4 @@
-"""A text that goes on: what was said stays, in memory and in a file.
+"""A text that continues: what was said stays, in memory and in a file.
 
 >>> import akunu
 >>> with akunu.load("ember", context=512) as model:
@@ -61,13 +61,13 @@ class _Pending:
     decoder: ReplyDecoder | None = None
     """None: the stream of a coroutine that has not begun."""
     stream: Callable[[], TextStream | AsyncTextStream | None] = _nothing
-    """Returns it while somebody has it."""
+    """Returns it while someone has it."""
     prompt: tuple[int, ...] = ()
     """What was read before the reply."""
 
     @property
     def is_lost(self) -> bool:
-        """Whether nobody can take what is left of it."""
+        """Whether no one can read the rest."""
         stream = self.stream()
         if stream is None or isinstance(stream, TextStream):
             return stream is None
@@ -93,9 +93,9 @@ class Session:
 
     A session is the list of its tokens. What the engine computed of them stays in the model's cache
     as long as there is room, and is computed again where there was none: the replies are the same.
-    So sessions cost no memory of their own, and there may be any number.
+    So sessions cost no memory, and there may be any number.
 
-    What is appended first says what the session is: text and token ids make a text, messages make a
+    The first appended value sets the kind of session: text and token ids make a text, messages a
     conversation, which the model's chat template renders. One thread at a time may use a session;
     several sessions may generate side by side.
     """
@@ -130,7 +130,7 @@ class Session:
 
     @property
     def token_ids(self) -> tuple[int, ...]:
-        """Its tokens; of a conversation, those of the latest prompt and the reply to it."""
+        """Its tokens; a conversation has those of the latest prompt and its reply."""
         return self._settled().tokens
 
     @property
@@ -149,12 +149,12 @@ class Session:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Of a session from a file, what you might not expect, a line each."""
+        """Notes about a session from a file, a line each."""
         return self._notes
 
     @property
     def restored_tokens(self) -> int:
-        """Of a session from a file: tokens whose keys and values came with it, and are not read."""
+        """Tokens whose keys and values came from a file, so that they are not computed."""
         return self._restored_tokens
 
     def append(
@@ -163,16 +163,16 @@ class Session:
     ) -> None:
         """Append a text, token ids, or messages (or one): nothing is computed yet.
 
-        A text is tokenised by itself, behind a BOS token where it opens the session and the model
+        A text is tokenised by itself, after a BOS token where it opens the session and the model
         expects one; ids are taken as they are. Messages go through the chat template with all those
         before them, and the count of tokens is that of the whole prompt. A template that shows
         earlier replies in another way than they were written (many leave thoughts out) makes other
         tokens of them: `n_tokens` need not grow by what is appended.
 
-        Of a model that reads images (`Model.reads_images`) messages may have some, as those of
-        `Model.chat`: a file is read now, and what becomes of it later does not matter.
+        Messages may have images if the model reads them (`Model.reads_images`), as those of
+        `Model.chat`: a file is read now, and later changes of it do not matter.
 
-        Raises ArgumentError for what is none of these, and where a conversation and a text would be
+        Raises ArgumentError for another type, and where a conversation and a text would be
         mixed; ContextOverflowError where it does not fit. The session is then as it was.
 
         >>> import akunu
@@ -211,7 +211,7 @@ class Session:
     def _append_messages(self, state: State, messages: Sequence[Mapping[str, Any]]) -> None:
         if state.messages is None and state.tokens:
             raise ArgumentError(
-                "this session is a text; append text or token ids, or begin another session for a "
+                "this session is a text; append text or token ids, or start another session for a "
                 "conversation"
             )
         whole = (*(state.messages or ()), *(self._copied(each) for each in messages))
@@ -234,7 +234,7 @@ class Session:
         tokenizer = self._model.tokenizer
         if not goes_on:
             return tokenizer.encode(text)
-        # Text that opens a prompt may get a space in front; text that goes on does not.
+        # Text that opens a prompt may get a space in front; text that continues does not.
         opening = tokenizer.encode_pieces(["a"])
         return tokenizer.encode_pieces(["a", text])[len(opening) :]
 
@@ -265,9 +265,9 @@ class Session:
         """Return what follows, and append it; with `stream`, an iterator of its pieces.
 
         It is the text that `Model.generate` has for these tokens, or `Model.chat` for these
-        messages; all arguments are theirs. The token that ended a reply is not appended. Of a
-        stream, what was taken of it is appended when it ends or is closed; until then every other
-        use of the session raises AkunuError.
+        messages; all arguments are theirs. The token that ended a reply is not appended. The part
+        of a stream that was read is appended when it ends or is closed; until then every other use
+        of the session raises AkunuError.
 
         Raises what they raise, and ArgumentError in a conversation whose last message is the
         model's own. Where it raises, the session is as it was.
@@ -313,7 +313,7 @@ class Session:
         self,
         content: str | Sequence[SupportsIndex] | Sequence[Mapping[str, Any]] | Mapping[str, Any],
     ) -> None:
-        """Append as `append` does, where it may take long in a thread: the loop goes on."""
+        """Append as `append` does, where it may take long in a thread: the loop continues."""
         with self._lock:
             self._settled()
         running_loop()
@@ -333,10 +333,10 @@ class Session:
     ) -> Any:
         """Await what follows, and append it; with `stream`, iterate over its pieces.
 
-        It is `generate` for coroutines: the event loop goes on meanwhile, and no thread waits. From
-        this call on, until the reply is there or its stream ended, is closed or lost, every other
-        use of the session raises AkunuError. Cancelling the task leaves the session as it was;
-        of a stream that is closed, what was taken is appended.
+        It is `generate` for coroutines: the event loop continues meanwhile, and no thread waits.
+        From this call on, until the reply is there or its stream ended, is closed or lost, every
+        other use of the session raises AkunuError. Cancelling the task leaves the session as it
+        was; closing a stream appends the part that was read.
 
         >>> import akunu, asyncio
         >>> async def both(model: akunu.Model) -> list[akunu.Completion]:
@@ -390,11 +390,11 @@ class Session:
         return reply
 
     async def save_async(self, path: str | os.PathLike[str]) -> None:
-        """Write the session to a file as `save` does, in a thread: the event loop goes on."""
+        """Write the session to a file as `save` does, in a thread: the event loop continues."""
         await result_of(partial(self.save, path))
 
     def fork(self) -> Session:
-        """Return another session that goes on from here; what is cached serves both.
+        """Return another session that continues from here; what is cached serves both.
 
         >>> import akunu
         >>> with akunu.load("ember", context=512) as model:
@@ -464,7 +464,7 @@ class Session:
         """Return what the session holds; AkunuError while a reply is being written."""
         with self._lock:
             if self._is_closed:
-                raise AkunuError("the session is closed; begin another one")
+                raise AkunuError("the session is closed; start another one")
             self._model._open()
             pending = self._pending
             if pending is None:
@@ -513,8 +513,8 @@ class Session:
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Refuse to be copied or pickled."""
         raise MisuseError(
-            "a Session cannot be copied or pickled; fork() gives another one, and save() writes it "
-            "to a file"
+            "a Session cannot be copied or pickled; fork() copies it, and save() writes it to a "
+            "file"
         )
 
     def __repr__(self) -> str:

@@ -54,7 +54,7 @@ class ThreadPoint:
 
 @dataclass(frozen=True, slots=True)
 class ThreadChoice:
-    """What was measured, from few threads to many, and the number that was taken."""
+    """The measurements, from few threads to many, and the chosen number."""
 
     points: tuple[ThreadPoint, ...]
     threads: int
@@ -229,7 +229,9 @@ class _Tried:
             generation.cancel()
             raise
         if generation.completion_tokens != piece.written + 1:
-            raise AkunuError(f"{generation.completion_tokens} of {piece.written + 1} tokens came")
+            raise AkunuError(
+                f"{generation.completion_tokens} of {piece.written + 1} tokens were generated"
+            )
         writing = generation.completion_seconds(piece.written + 1)
         return max(generation.prompt_seconds, 1e-9), max(writing, 1e-9)
 

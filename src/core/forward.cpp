@@ -377,10 +377,36 @@ Forward build_forward(const ArchDescriptor& arch, const TensorMap& tensors,
                         .build();
   if (arch.images && row_class == RowClass::many) {
     const ArchDescriptor tower = tower_of(*arch.images);
-    ForwardBuilder(tower, tensors, inverse_frequencies, memory, device, row_class, values, nullptr)
-        .encode_image(*arch.images, arch.dim, forward);
+    Forward of_images = ForwardBuilder(tower, tensors, inverse_frequencies, memory, device,
+                                       row_class, values, nullptr)
+                            .encode_image(*arch.images, arch.dim);
+    forward.encode = std::move(of_images.encode);
+    forward.project_image = std::move(of_images.project_image);
+    forward.image_vectors = of_images.image_vectors;
   }
   return forward;
+}
+
+namespace {
+
+template <class Nodes, class Whole>
+std::vector<Nodes*> programs_of(Whole& forward) {
+  std::vector<Nodes*> programs{&forward.first_convolution};
+  for (Nodes& part : forward.encode) programs.push_back(&part);
+  programs.insert(programs.end(), {&forward.project_image, &forward.aligned, &forward.body,
+                                   &forward.logits, &forward.choose, &forward.choose_scored,
+                                   &forward.ahead, &forward.ahead_logits, &forward.ahead_choose});
+  return programs;
+}
+
+}  // namespace
+
+std::vector<std::vector<Node>*> Forward::programs() {
+  return programs_of<std::vector<Node>>(*this);
+}
+
+std::vector<const std::vector<Node>*> Forward::programs() const {
+  return programs_of<const std::vector<Node>>(*this);
 }
 
 }  // namespace akunu

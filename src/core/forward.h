@@ -108,12 +108,13 @@ class Values {
 // computed on the host between the two.
 struct Forward {
   // Of an encoder of audio, in rows of class `many` only: its first convolution, over as many rows as
-  // there are frames; and the rest, over as many as there are positions.
+  // there are frames.
   std::vector<Node> first_convolution;
-  std::vector<Node> encode;
-  ValueId encoded = kNoValue;  // what comes out of the encoder
-  // Of an encoder of images, likewise: over patches; and what makes vectors of them, a head row for each.
-  std::vector<Node> encode_image;
+  // Of an encoder of audio or images, likewise: over positions or patches, in parts. A part may run a few rows at a
+  // time, with other programs between: a row of it needs rows of the parts before, and no others of its own part. What
+  // parts hand on lies in values that no other program writes.
+  std::vector<std::vector<Node>> encode;
+  // Of an encoder of images: what makes vectors of the patches, a head row for each.
   std::vector<Node> project_image;
   ValueId image_vectors = kNoValue;
   // The body, which also writes the weights of cross-attention of rows with a head row.
@@ -130,16 +131,8 @@ struct Forward {
   ValueId logits_value = kNoValue;  // of an encoder: the pooled rows, as wide as the residual
 
   // All of them, in the order in which they run; of the two that choose one does.
-  std::array<std::vector<Node>*, 12> programs() {
-    return {&first_convolution, &encode, &encode_image, &project_image,
-            &aligned,           &body,   &logits,       &choose,
-            &choose_scored,     &ahead,  &ahead_logits, &ahead_choose};
-  }
-  std::array<const std::vector<Node>*, 12> programs() const {
-    return {&first_convolution, &encode, &encode_image, &project_image,
-            &aligned,           &body,   &logits,       &choose,
-            &choose_scored,     &ahead,  &ahead_logits, &ahead_choose};
-  }
+  std::vector<std::vector<Node>*> programs();
+  std::vector<const std::vector<Node>*> programs() const;
 };
 
 // The pass of one row class: classes differ in the kinds of activations that the device wants.

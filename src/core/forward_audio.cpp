@@ -10,20 +10,31 @@ void ForwardBuilder::encode_audio(const AudioEncoder& audio) {
   const ValueId convolved = convolve("encoder.conv1", bound("frames", memory_.frames), audio.n_mels,
                                      1, audio.kFramesPerPosition);
 
-  emit_to(forward_.encode);
-  residual_ = rows("residual", dim);
+  begin_encoder_part();
   const ValueId positions = convolve("encoder.conv2", convolved, dim, audio.kFramesPerPosition, 1);
   const std::string table = "encoder.position_embedding.weight";
   const ValueId embedding = weight(table, audio.n_positions, dim);
   emit(Operation::add_embedding, "encoder position embedding", {positions, embedding},
        AddEmbeddingParams{dim, audio.n_positions, kIndexPosition, 0});
   residual_ = positions;
-  for (uint32_t i = 0; i < audio.layers.size(); ++i)
-    layer({i, audio.layers[i], "encoder.layers." + std::to_string(i) + ".",
-           "encoder layer " + std::to_string(i) + " ", true});
-  forward_.encoded = rows("encoded", dim);
-  norm("encoder norm", residual_, "encoder.output_norm", forward_.encoded);
+  for (uint32_t i = 0; i < audio.layers.size(); ++i) encoder_layer(i, audio.layers[i], "encoder");
+  encoded_[ActivationKind::f32] = rows("encoded", dim);
+  norm("encoder norm", residual_, "encoder.output_norm", encoded_.at(ActivationKind::f32));
   for (uint32_t i = 0; i < arch_.layers.size(); ++i) write_cross(i);
+}
+
+void ForwardBuilder::begin_encoder_part() {
+  forward_.encode.emplace_back();
+  emit_to(forward_.encode.back());
+}
+
+// In two parts: a row's attention (see `attention`) needs the keys and values of all rows, and they stay as they are
+// until all rows have had theirs.
+void ForwardBuilder::encoder_layer(uint32_t index, const LayerDescriptor& is,
+                                   const std::string& label) {
+  if (index > 0) begin_encoder_part();
+  const std::string number = std::to_string(index);
+  layer({index, is, "encoder.layers." + number + ".", label + " layer " + number + " ", true});
 }
 
 // The keys and values of a decoder's layer, of what came out of the encoder.
@@ -49,11 +60,11 @@ void ForwardBuilder::write_cross(uint32_t index) {
 
 // What came out of the encoder, in the kind that a weight wants: written once for all layers.
 ValueId ForwardBuilder::encoded_as(ActivationKind kind) {
-  if (kind == ActivationKind::f32) return forward_.encoded;
   const auto [found, is_new] = encoded_.try_emplace(kind, kNoValue);
   if (is_new) {
     found->second = activation("encoded", kind, arch_.dim);
-    emit(Operation::activate, "encoded activation", {forward_.encoded, found->second},
+    emit(Operation::activate, "encoded activation",
+         {encoded_.at(ActivationKind::f32), found->second},
          ActivateParams{arch_.dim, kActivationNone, 0, 0});
   }
   return found->second;

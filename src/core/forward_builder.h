@@ -32,7 +32,7 @@ class ForwardBuilder : Emitter {
 
   Forward build();
   // As the builder of tower_of(images): what an image becomes, for a text of rows of `text_dim` numbers.
-  void encode_image(const ImageEncoder& images, uint32_t text_dim, Forward& forward);
+  Forward encode_image(const ImageEncoder& images, uint32_t text_dim);
 
  private:
   // A layer, and how its tensors ("layers.3.") and its commands ("layer 3 ") begin.
@@ -120,6 +120,8 @@ class ForwardBuilder : Emitter {
 
   // forward_audio.cpp
   void encode_audio(const AudioEncoder& audio);
+  void begin_encoder_part();
+  void encoder_layer(uint32_t index, const LayerDescriptor& is, const std::string& label);
   void write_cross(uint32_t index);
   ValueId encoded_as(ActivationKind kind);
   ValueId cross_attention(const Layer& layer);

@@ -16,9 +16,9 @@ ArchDescriptor tower_of(const ImageEncoder& images) {
   return tower;
 }
 
-void ForwardBuilder::encode_image(const ImageEncoder& images, uint32_t text_dim, Forward& forward) {
+Forward ForwardBuilder::encode_image(const ImageEncoder& images, uint32_t text_dim) {
   const uint32_t dim = arch_.dim, k = images.patch_numbers();
-  emit_to(forward.encode_image);
+  begin_encoder_part();
   const std::string patch = "encoder.patch_embedding";
   const ActivationKind kind = kind_for(patch + ".weight", dim, k);
   ValueId input = bound("patches", memory_.patches);
@@ -28,31 +28,30 @@ void ForwardBuilder::encode_image(const ImageEncoder& images, uint32_t text_dim,
     emit(Operation::activate, "patch activation", {pixels, input},
          ActivateParams{k, kActivationNone, 0, 0});
   }
-  residual_ = rows("residual", dim);
+  residual_ = rows("encoder residual", dim);
   matmul("patch embedding", input, patch + ".weight", dim, k, residual_);
   bias_if_present("patch embedding bias", residual_, patch + ".bias", dim);
   emit(Operation::add_embedding, "patch position",
        {residual_, weight("encoder.position_embedding.weight", images.n_patches(), dim)},
        AddEmbeddingParams{dim, images.n_patches(), kIndexPosition, 0});
-  for (uint32_t i = 0; i < arch_.layers.size(); ++i)
-    layer({i, arch_.layers[i], "encoder.layers." + std::to_string(i) + ".",
-           "image layer " + std::to_string(i) + " ", true});
+  for (uint32_t i = 0; i < arch_.layers.size(); ++i) encoder_layer(i, arch_.layers[i], "image");
   const ValueId encoded = rows("encoded", dim);
   norm("image norm", residual_, "encoder.output_norm", encoded);
 
-  emit_to(forward.project_image);
+  emit_to(forward_.project_image);
   const std::string projection = "encoder.projection.weight";
   const ValueId pooled = rows("pooled", dim, Extent::head_rows);
   // Head rows are computed as generated rows are, in every class.
   const ValueId normed = activation(
       "pooled normed", kind_for(projection, text_dim, dim, RowClass::few), dim, Extent::head_rows);
-  forward.image_vectors = rows("image vectors", text_dim, Extent::head_rows);
+  forward_.image_vectors = rows("image vectors", text_dim, Extent::head_rows);
   emit(Operation::pool, "image pool", {encoded, pooled}, PoolParams{dim, {}});
   emit(Operation::rms_norm, "image projection norm",
        {pooled, vector("encoder.projection_norm.weight", dim), normed},
        NormParams{dim, arch_.norm_epsilon, {}}, Extent::head_rows);
-  matmul("image projection", normed, projection, text_dim, dim, forward.image_vectors,
+  matmul("image projection", normed, projection, text_dim, dim, forward_.image_vectors,
          Extent::head_rows);
+  return std::move(forward_);
 }
 
 }  // namespace akunu

@@ -28,9 +28,10 @@ ValueId ForwardBuilder::attention(const Layer& layer) {
   const uint32_t q_dim = is.n_heads * is.head_dim;
   const uint32_t kv_dim = is.n_kv_heads * is.head_dim;
   const bool has_own = !is.kv_from;  // keys and values
-  ValueId query = rows("query", q_dim);
-  ValueId key = rows("key", kv_dim);
-  ValueId value = rows("value", kv_dim);
+  const std::string owner = layer.is_of_encoder ? "encoder " : "";
+  ValueId query = rows(owner + "query", q_dim);
+  ValueId key = rows(owner + "key", kv_dim);
+  ValueId value = rows(owner + "value", kv_dim);
 
   // With a gate, each head's numbers of it lie behind those of its query.
   const ValueId gated_query = is.output_gate ? rows("gated query", 2 * q_dim) : query;
@@ -59,6 +60,7 @@ ValueId ForwardBuilder::attention(const Layer& layer) {
 
   const ValueId attended = activation(
       "attended", kind_for(layer.name + "attention.output.weight", arch_.dim, q_dim), q_dim);
+  if (layer.is_of_encoder) begin_encoder_part();
   if (arch_.embeds || layer.is_of_encoder) {
     emit(Operation::span_attention, layer.label + "attention", {query, key, value, attended},
          span_attention(is, arch_.causal && !layer.is_of_encoder));

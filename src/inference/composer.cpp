@@ -14,6 +14,11 @@ constexpr uint32_t kRowsOfWaiting = 128;
 constexpr uint32_t kFewRowsUnread = 2;
 // Tokens of a prediction head, in a row, that were not worth drafting.
 constexpr uint32_t kMostUnused = 64;
+// A piece of an encoder's pass behind a step of rows that generate, in such steps: their tokens come after 1.75 of the
+// usual time, and before 3 of it where the piece takes twice as long as it was expected to.
+constexpr double kPieceSteps = 0.75;
+// A piece where no rows generate: a text that comes waits for it no longer than for a chain of steps.
+constexpr double kPieceSeconds = 0.02;
 
 }  // namespace
 
@@ -36,6 +41,7 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
     active.chooses = active.wants_logits = active.is_masked = active.scores_prompt = false;
     active.is_late = false;
     active.waits = waits_for_masks(active);
+    active.lacks_input = lacks_input(active);
     active.is_generating = is_generating(active);
   }
   draft(actives);
@@ -254,7 +260,7 @@ void Composer::add_generated_before(std::span<Active> actives, Step& step) const
   for (Active& active : actives) {
     const Sequence& sequence = sequence_of(active);
     const bool has_some = sequence.n_done >= active.task->n_given() && !active.is_generating;
-    if (!has_some || room == 0) continue;
+    if (!has_some || active.lacks_input || room == 0) continue;
     plan(active, std::min(room, static_cast<uint32_t>(sequence.tokens.size()) - sequence.n_done -
                                     active.waits));
     room -= active.n_rows;
@@ -266,7 +272,7 @@ void Composer::add_generated_before(std::span<Active> actives, Step& step) const
 void Composer::plan_chunks(std::span<Active> actives, Room& room) const {
   for (Active& active : actives) {
     const TaskRows& rows = active.task->rows();
-    if (rows.chunks.empty() || rows.whole) continue;
+    if (rows.chunks.empty() || rows.whole || active.lacks_input) continue;
     const uint32_t chunk = rows.chunks[active.chunk];
     const uint32_t n_logits = sequence_of(active).n_done >= rows.first_output ? chunk - 1 : 0;
     uint32_t& of_kind = rows.generated ? room.generated : room.prompts;
@@ -289,12 +295,32 @@ const PlacedImage* Composer::image_at(const Active& active, uint32_t position) c
   return next != nullptr && next->first <= position ? next : nullptr;
 }
 
+const PlacedImage* Composer::first_unread_image(const Active& active) const {
+  for (const PlacedImage& each : active.task->rows().images)
+    if (each.image->vectors.empty() &&
+        sequence_of(active).n_done < each.first + context_.arch().images->n_tokens())
+      return &each;
+  return nullptr;
+}
+
+bool Composer::lacks_input(const Active& active) const {
+  const std::shared_ptr<const SpeechWindow>& window = active.task->rows().window;
+  return (window && cache_.is_to_fill(window->id)) || first_unread_image(active) != nullptr;
+}
+
+PieceSize Composer::encoder_piece(std::span<const Active> actives, const Step& step) const {
+  if (std::ranges::none_of(actives, &Active::is_generating))
+    return {.seconds = kPieceSeconds, .least_rows = context_.sizes.max_prompt_rows};
+  const double of_step = costs_.of(std::max(step.n_generated(), 1u));
+  return {.seconds = kPieceSteps * of_step, .least_rows = 1};
+}
+
 // What is left of an image runs at once: its rows see each other. On top of the budget, as chunks are.
 void Composer::plan_images(std::span<Active> actives, Room& room) const {
   for (Active& active : actives) {
     const uint32_t n_done = sequence_of(active).n_done;
     const PlacedImage* const image = image_at(active, n_done);
-    if (image == nullptr) continue;
+    if (image == nullptr || active.lacks_input) continue;
     const uint32_t n = image->first + context_.arch().images->n_tokens() - n_done;
     const TaskRows& rows = active.task->rows();
     const bool wants_logits = rows.max_chosen == 0 && n_done >= rows.first_output;
@@ -325,8 +351,8 @@ void Composer::plan_whole(std::span<Active> actives, Room& room) const {
 void Composer::plan_prompts(std::span<Active> actives, Room& room) const {
   const auto takes_part = [&](const Active& active) {
     const TaskRows& rows = active.task->rows();
-    return rows.chunks.empty() && !rows.whole && runs_prompt_kernels(active) &&
-           image_at(active, sequence_of(active).n_done) == nullptr;
+    return rows.chunks.empty() && !rows.whole && !active.lacks_input &&
+           runs_prompt_kernels(active) && image_at(active, sequence_of(active).n_done) == nullptr;
   };
   std::vector<Active*> first;  // the most important
   for (Active& active : actives) {

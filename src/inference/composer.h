@@ -26,6 +26,13 @@ class Composer {
   // them which rows are its own.
   void compose(std::span<Active> actives, Step& step) const;
 
+  // Whether rows of the text need what an encoder has yet to make: of its window, or of some image.
+  bool lacks_input(const Active& active) const;
+  const PlacedImage* first_unread_image(const Active& active) const;
+  // How much of an encoder's pass runs behind a step: by what the step takes where rows generate, else as much as of a
+  // prompt.
+  PieceSize encoder_piece(std::span<const Active> actives, const Step& step) const;
+
   // Has the draft model read what it lacks of texts that are likely to be drafted.
   void read_ahead(std::span<Active> actives) const;
 

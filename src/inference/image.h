@@ -53,7 +53,4 @@ class Images {
 void place_images(const ArchDescriptor& arch, const std::vector<PlacedImage>& images,
                   std::vector<uint32_t>& tokens);
 
-// Fills image.vectors: nothing else may be in flight. Throws DeviceError.
-void read_image(Model& model, Image& image);
-
 }  // namespace akunu

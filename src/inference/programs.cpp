@@ -18,16 +18,14 @@ Programs::Programs(ProgramCompiler&& compiler) : rotations(compiler.context()) {
     adapted[index].body = compiler.compile_another(compiler.fused().adapted[index].body, row_class);
   }
   const Forward& many = compiler.forward(RowClass::many);
-  if (weights.arch.audio) {
-    first_convolution = compiler.compile_another(many.first_convolution, RowClass::many);
-    encode = compiler.compile_another(many.encode, RowClass::many);
-    encoded = compiler.binding(many.encoded);
+  if (weights.arch.audio || weights.arch.images) {
+    const Context& context = compiler.context();
+    encoder = compile_encoder(weights.arch, many, [&](const std::vector<Node>& nodes) {
+      return compiler.compile_another(nodes, RowClass::many);
+    });
+    encoder.input = (weights.arch.audio ? context.frames : context.patches).binding();
+    if (weights.arch.images) encoder.output = compiler.binding(many.image_vectors);
     if (!many.aligned.empty()) aligned = compiler.compile_another(many.aligned, RowClass::many);
-  }
-  if (weights.arch.images) {
-    encode_image = compiler.compile_another(many.encode_image, RowClass::many);
-    project_image = compiler.compile_another(many.project_image, RowClass::many);
-    image_vectors = compiler.binding(many.image_vectors);
   }
   if (!weights.arch.embeds) {  // an encoder chooses nothing
     const Forward& few = compiler.forward(RowClass::few);

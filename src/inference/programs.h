@@ -8,6 +8,7 @@
 #include "core/device.h"
 #include "inference/ahead_programs.h"
 #include "inference/context.h"
+#include "inference/encoder_pass.h"
 #include "inference/key_rotations.h"
 #include "inference/program_compiler.h"
 
@@ -46,15 +47,8 @@ struct Programs {
   // The body of prompts that also writes cross-attention's weights of rows with a head row, if the model
   // names alignment heads.
   Program aligned;
-  // Of a speech model: the encoder's two passes, over frames and over positions; and what comes out, float32
-  // [positions, dim].
-  Program first_convolution, encode;
-  Binding encoded;
-  // Of a model that reads images: the passes over patches, and of those that make vectors of them, a head row
-  // for each; and what comes out, float32 [head rows, dim].
-  Program encode_image, project_image;
-  Binding image_vectors;
-  CompiledPasses passes;  // owns all of these
+  EncoderPrograms encoder;  // of images or speech
+  CompiledPasses passes;    // owns all of these
 };
 
 }  // namespace akunu

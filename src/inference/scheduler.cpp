@@ -3,8 +3,8 @@
 // 1. What it does. `run`: tasks that came are admitted as sequences and pages allow (`admit`), then
 //    `run_step` takes pages (`grow`), composes a step, submits it and hands on what came out
 //    (`finish`). When there is nothing else to do, texts that ended are read once more as prompts
-//    (`begin_reading`, reading.h), so that later requests can take them over from the cache. Of a speech
-//    model, `encode_window` first fills the pages of a window that a new text is about.
+//    (`begin_reading`, reading.h), so that later requests can take them over from the cache. Between
+//    two steps, an encoder makes a piece of what a text's image or window becomes (`encode_piece`).
 // 2. What bounds it. The time between two submissions, in which a GPU is idle.
 // 3. What is done about it. While the same rows go on, nothing is composed or sent; a submission
 //    runs several steps (chain_steps_, pace_); on devices that allow it the next one is submitted before
@@ -22,8 +22,10 @@
 #include <utility>
 
 #include "core/error.h"
+#include "inference/image_pass.h"
 #include "inference/moved_text.h"
 #include "inference/reading.h"
+#include "inference/request_checks.h"
 #include "inference/speech_window.h"
 
 namespace akunu {
@@ -65,6 +67,7 @@ Scheduler::Scheduler(Model& model, const SchedulerOptions& options, Model* draft
       head_(model.context.weights->has_prediction_head()
                 ? std::make_unique<PredictionHead>(model.context, model.programs)
                 : nullptr),
+      encoder_pace_(model.programs.encoder.parts.size()),
       composer_(model.context, cache_, costs_, draft_model_.get(), head_.get()),
       results_(model.context, model.programs, cache_, chain_steps_, head_.get()),
       step_(model.context, model.programs) {
@@ -95,92 +98,14 @@ void Scheduler::check_process() const {
       "the process was forked after the model was loaded; load the model in the child");
 }
 
-void Scheduler::check(const std::vector<uint32_t>& tokens, bool encodes) const {
-  check_process();
-  model_.context.weights->check_files();
-  if (encodes != model_.context.arch().embeds)
-    throw UnsupportedModelError(encodes ? model_.context.weights->config.architecture +
-                                              " was not loaded as an encoder: it generates text"
-                                        : model_.context.weights->config.architecture +
-                                              " is an encoder: it embeds text (`akunu embed`, "
-                                              "Model.embed), and has neither logits "
-                                              "nor tokens to choose");
-  if (tokens.empty()) throw ArgumentError("the prompt has no tokens");
-  const uint32_t vocab_size = model_.context.arch().vocab_size;
-  for (size_t i = 0; i < tokens.size(); ++i)
-    if (tokens[i] >= vocab_size)
-      throw ArgumentError("token " + std::to_string(tokens[i]) + " at index " + std::to_string(i) +
-                          " is outside the vocabulary of " + std::to_string(vocab_size));
-  if (tokens.size() > model_.context.n_positions())
-    throw ContextOverflowError("the prompt has " + std::to_string(tokens.size()) +
-                               " tokens, the context holds " +
-                               std::to_string(model_.context.n_positions()) +
-                               "; make it shorter, or load the model with a longer context");
-}
-
 uint32_t Scheduler::most_tokens(size_t prompt_tokens) const {
-  return static_cast<uint32_t>(model_.context.n_positions() + 1 - prompt_tokens);
+  return akunu::most_tokens(model_, prompt_tokens);
 }
 
 std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
                                                 std::unique_ptr<Constraint> constraint) {
-  check(request.prompt);
-  check_window(model_, request.window.get());
-  for (const std::vector<uint32_t>* banned : {&request.banned, &request.banned_first})
-    for (const uint32_t token : *banned)
-      if (token >= model_.context.arch().vocab_size)
-        throw ArgumentError("token " + std::to_string(token) +
-                            " shall not be chosen, and is outside the vocabulary of " +
-                            std::to_string(model_.context.arch().vocab_size));
-  if (request.rules.n_before > request.prompt.size())
-    throw ArgumentError("a text begins behind its prompt's end");
-  if (!request.images.empty()) {
-    place_images(model_.context.arch(), request.images, request.prompt);
-    if (request.prompt_logprobs != kNone)
-      throw ArgumentError("logprobs of the tokens of a prompt with images are not possible");
-    if (request.keeps_positions || request.goes_on_from)
-      throw ArgumentError("a text with images ends where the context is full");
-  }
-  request.adapters = model_.context.weights->adapters.in_order(std::move(request.adapters));
-  constexpr size_t kWordsPerBias = sizeof(TokenBias) / sizeof(uint32_t);
-  if (!count_breakers(request.dry_breakers)) throw ArgumentError("dry_breakers is no such list");
-  const size_t n_banned = request.banned.size() + request.banned_first.size();
-  if (n_banned > kMaxOptionWords - adapter_words(request.adapters.size()))
-    throw ArgumentError(std::to_string(n_banned) + " tokens shall not be chosen; at most " +
-                        std::to_string(kMaxOptionWords) + " are possible");
-  const size_t n_words = kMaxOptionWords - adapter_words(request.adapters.size()) - n_banned;
-  const size_t most_biases =
-      (n_words - std::min<size_t>(n_words, request.dry_breakers.size())) / kWordsPerBias;
-  if (request.dry_breakers.size() > n_words)
-    throw ArgumentError(
-        "dry_sequence_breakers are part of so many tokens that a table of them has " +
-        std::to_string(request.dry_breakers.size()) + " numbers; at most " +
-        std::to_string(n_words) + " are possible: name fewer of them");
-  if (request.logit_bias.size() > most_biases)
-    throw ArgumentError("logit_bias has " + std::to_string(request.logit_bias.size()) +
-                        " tokens; at most " + std::to_string(most_biases) + " are possible");
-  for (const TokenBias& each : request.logit_bias)
-    if (each.token >= model_.context.arch().vocab_size)
-      throw ArgumentError("logit_bias has token " + std::to_string(each.token) +
-                          ", which is outside the vocabulary of " +
-                          std::to_string(model_.context.arch().vocab_size));
-  for (const uint32_t n : {request.logprobs, request.prompt_logprobs})
-    if (n != kNone && n > kMaxLogprobs)
-      throw ArgumentError(std::to_string(n) + " most likely tokens; at most " +
-                          std::to_string(kMaxLogprobs) + " are possible");
-  if (request.stop_ids.size() > kMaxStopIds)
-    throw ArgumentError(std::to_string(request.stop_ids.size()) + " stop ids; at most " +
-                        std::to_string(kMaxStopIds) + " are possible");
-  if (request.speculation > kMostDrafted && request.speculation != kSpeculationAuto)
-    throw ArgumentError("speculation is " + std::to_string(request.speculation) + "; at most " +
-                        std::to_string(kMostDrafted) + " tokens can be drafted");
-  // What a draft costs a GPU, which is submitted to ahead of its results, nobody has measured yet.
-  if (request.speculation == kSpeculationAuto &&
-      model_.context.device->chip().submissions_ahead > 0)
-    request.speculation = kSpeculationOff;
-  request.max_tokens = std::min(request.max_tokens, most_tokens(request.prompt.size()));
-  request.keeps_positions = request.keeps_positions && model_.programs.rotations.can_turn();
-  if (request.keeps_positions) refuse_unless_kept_fits(model_.context);
+  check_process();
+  check_request(model_, request);
   std::shared_ptr<const MovedPositions> moved;
   if (const auto before = std::exchange(request.goes_on_from, nullptr))
     moved = positions_of_text_before(model_.context, *before, request);
@@ -195,72 +120,21 @@ std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
 }
 
 std::shared_ptr<LogitsTask> Scheduler::logits(LogitsRequest request) {
-  check(request.tokens);
-  check_window(model_, request.window.get());
-  request.adapters = model_.context.weights->adapters.in_order(std::move(request.adapters));
-  if (request.first >= request.tokens.size())
-    throw ArgumentError("logits from token " + std::to_string(request.first) + " on of " +
-                        std::to_string(request.tokens.size()));
-  if (request.behind != kNone && !model_.context.weights->has_prediction_head())
-    throw UnsupportedModelError("the model was loaded without a prediction head");
-  if (request.behind != kNone && request.behind >= model_.context.arch().vocab_size)
-    throw ArgumentError("token " + std::to_string(request.behind) + " is outside the vocabulary");
-  const ChipConfig& chip = model_.context.device->chip();
-  if (!request.images.empty()) {
-    place_images(model_.context.arch(), request.images, request.tokens);
-    const uint32_t n_tokens = model_.context.arch().images->n_tokens();
-    if (!request.chunks.empty()) throw ArgumentError("a text with images takes no chunks");
-    for (const PlacedImage& each : request.images)
-      if (request.first > each.first && request.first < each.first + n_tokens)
-        throw ArgumentError("logits from token " + std::to_string(request.first) +
-                            " on, which is within an image");
-    if (n_tokens > chip.max_head_rows && request.first < request.images.back().first + n_tokens)
-      throw ArgumentError(
-          "logits of an image's own tokens are too many at once; ask for those "
-          "behind the last image");
-  }
-  const uint32_t most =
-      request.generated ? kMaxFewRows : std::min(chip.max_head_rows, chip.max_prompt_rows);
-  size_t sum = 0;
-  bool begins_chunk = request.chunks.empty();
-  for (const uint32_t chunk : request.chunks) {
-    begins_chunk |= sum == request.first;
-    if (chunk == 0 || chunk > most)
-      throw ArgumentError("a chunk of " + std::to_string(chunk) + " rows; possible are 1 to " +
-                          std::to_string(most));
-    sum += chunk;
-  }
-  if (!request.chunks.empty() && sum != request.tokens.size())
-    throw ArgumentError("the chunks sum to " + std::to_string(sum) + ", there are " +
-                        std::to_string(request.tokens.size()) + " tokens");
-  if (!begins_chunk)
-    throw ArgumentError("logits from token " + std::to_string(request.first) +
-                        " on, with which no chunk begins");
-  if (request.aligns && model_.context.sizes.alignment_width == 0)
-    throw UnsupportedModelError("nobody knows which heads of this model say when a word is said");
-  const uint32_t width =
-      request.aligns ? model_.context.sizes.alignment_width : model_.context.arch().vocab_size;
-  refuse_unless_fits(request.tokens.size() - request.first, width);
+  check_process();
+  check_request(model_, request);
+  const uint32_t width = logits_width(model_, request);
   auto task = std::make_shared<LogitsTask>(std::move(request), width);
   queue_.add(task);
   return task;
 }
 
 std::shared_ptr<LogitsTask> Scheduler::encode(EncodeRequest request) {
-  check(request.tokens, true);
+  check_process();
+  check_tokens(model_, request.tokens, true);
   auto task =
       std::make_shared<LogitsTask>(std::move(request), model_.context.weights->output_width());
   queue_.add(task);
   return task;
-}
-
-void Scheduler::refuse_unless_fits(size_t n_rows, uint32_t width) const {
-  const uint64_t bytes = n_rows * sizeof(float) * uint64_t{width};
-  if (bytes < kAskSystemFrom) return;
-  if (const MemoryLeft left = model_.context.device->memory_left(); !left.fits(bytes))
-    throw OutOfMemoryError("the logits of " + std::to_string(n_rows) + " tokens need " +
-                           mebibytes(bytes) + "; " + describe_refusal(bytes, left) +
-                           "; ask for those of fewer tokens");
 }
 
 void Scheduler::cut(const std::shared_ptr<Task>& task, uint32_t n_chosen) {
@@ -288,6 +162,7 @@ void Scheduler::run() {
       }
       if (is_quiet) begin_reading();
       if (!active_.empty()) run_step();
+      encode_piece();
     } catch (...) {
       fail_everything(std::current_exception());
     }
@@ -347,28 +222,35 @@ void Scheduler::let_in() {
   drop_cancelled();
   if (std::exchange(room_changed_, false))
     queue_.offer([&](const std::shared_ptr<Task>& task) { return admit(task); });
-  encode_inputs();
 }
 
-// If an encoder fails, only the text that it encodes for ends, with its error.
-void Scheduler::encode_inputs() {
-  const size_t failed = std::erase_if(active_, [&](const Active& active) {
-    try {
-      const TaskRows& rows = active.task->rows();
-      if (rows.window && cache_.is_to_fill(rows.window->id))
-        encode_window(model_, cache_, *rows.window, active.sequence);
-      for (const auto& [first, image] : rows.images)
-        if (image->vectors.empty() && model_.context.sequences[active.sequence].n_done <
-                                          first + model_.context.arch().images->n_tokens())
-          read_image(model_, *image);
-      return false;
-    } catch (...) {
-      active.task->fail(std::current_exception());
-      cache_.discard(active.sequence);
-      return true;
-    }
-  });
-  if (failed > 0) recompose_ = room_changed_ = true;
+// A piece of the pass that is under way, or the first one of another: of the most important text that lacks an input. If
+// it fails, only the text that it encodes for ends, with its error.
+void Scheduler::encode_piece() {
+  if (ahead_ || model_.programs.encoder.parts.empty()) return;
+  auto active = std::ranges::find_if(active_, [](const Active& each) { return !!each.encoding; });
+  if (active == active_.end())
+    active = std::ranges::find_if(active_,
+                                  [&](const Active& each) { return composer_.lacks_input(each); });
+  if (active == active_.end()) return;
+  recompose_ = true;  // the device has the pass's rows now
+  try {
+    if (!active->encoding) active->encoding = begin_encoding(*active);
+    active->encoding->run_piece(composer_.encoder_piece(active_, step_), active->task->priority());
+    if (active->encoding->is_done()) active->encoding.reset();
+  } catch (...) {
+    active->task->fail(std::current_exception());
+    cache_.discard(active->sequence);
+    active_.erase(active);
+    room_changed_ = true;
+  }
+}
+
+std::unique_ptr<EncoderPass> Scheduler::begin_encoding(const Active& active) {
+  if (const PlacedImage* const placed = composer_.first_unread_image(active))
+    return std::make_unique<ImagePass>(model_, encoder_pace_, placed->image);
+  return std::make_unique<WindowPass>(model_, encoder_pace_, cache_, active.task->rows().window,
+                                      active.sequence);
 }
 
 void Scheduler::fail_everything(const std::exception_ptr& error) {
@@ -431,7 +313,10 @@ void Scheduler::run_step() {
       wait_before_step();
       composer_.compose(active_, step_);
     }
-    if (step_.empty()) return wait_for_somebody();
+    if (step_.empty()) {
+      if (std::ranges::none_of(active_, &Active::lacks_input)) wait_for_somebody();
+      return;
+    }
   }
   const bool is_alone = !ahead_;
   const auto began = std::chrono::steady_clock::now();

@@ -123,18 +123,14 @@ class Scheduler {
         {};  // what was submitted before `ticket`, where masks came between
   };
 
-  void check(const std::vector<uint32_t>& tokens, bool encodes = false) const;
-  void refuse_unless_fits(size_t n_rows,
-                          uint32_t width) const;  // of logits, which are the host's memory
-  std::vector<GroupShape> saved_groups() const;
-
   void run();
   std::chrono::milliseconds patience() const;  // how long to wait for somebody
   bool is_reading() const;
   void begin_reading();
-  void publish();        // what the engine is busy with
-  void let_in();         // and out: who was cut or cancelled
-  void encode_inputs();  // images and windows of speech, of texts that need them now
+  void publish();       // what the engine is busy with
+  void let_in();        // and out: who was cut or cancelled
+  void encode_piece();  // of an image or a window of speech that a text waits for
+  std::unique_ptr<EncoderPass> begin_encoding(const Active& active);
   void apply(const std::vector<Cut>& cuts);
   void drop_cancelled();
   void end(const Active& active, uint32_t n_kept);
@@ -196,6 +192,7 @@ class Scheduler {
   std::optional<Submitted> ahead_;  // submitted before the one that is being waited for has ended
   RowCosts costs_;
   StepPace pace_;
+  EncoderPace encoder_pace_;
   std::chrono::steady_clock::time_point ended_;  // the submission that was taken last
   double head_seconds_ = 0;  // of the prediction head, behind the step that was taken last
   const Composer composer_;

@@ -9,6 +9,7 @@
 #include <bit>
 
 #include "core/error.h"
+#include "inference/request_checks.h"
 #include "inference/scheduler.h"
 
 namespace akunu {
@@ -36,7 +37,7 @@ void Scheduler::keep_on_disk(std::filesystem::path folder, uint64_t most_bytes,
     throw UnsupportedModelError(
         "its prediction head keeps of a token what depends on the next one, too; load the model "
         "without prediction_head to keep prefixes there");
-  std::vector<GroupShape> groups = saved_groups();
+  std::vector<GroupShape> groups = saved_groups(model_);
   if (groups.size() > 64)
     throw UnsupportedModelError("this model has " + std::to_string(groups.size()) +
                                 " cache groups; with more than 64 none is kept on a disk");

@@ -1,11 +1,9 @@
 #include "inference/speech_window.h"
 
-#include <span>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "core/error.h"
-#include "inference/step.h"
 
 namespace akunu {
 
@@ -22,33 +20,20 @@ void check_window(const Model& model, const SpeechWindow* window) {
                         " frames of " + std::to_string(audio->n_mels));
 }
 
-void encode_window(Model& model, SequenceCache& cache, const SpeechWindow& window,
-                   uint32_t sequence) {
-  const AudioEncoder& audio = *model.context.arch().audio;
-  Device& device = *model.context.device;
-  device.write(model.context.frames.binding(), std::as_bytes(std::span(window.frames)));
-  std::vector<Row> rows(audio.n_frames());
-  for (uint32_t i = 0; i < rows.size(); ++i) {
-    rows[i].sequence = sequence;
-    rows[i].position = i;
-    rows[i].kv_length = i + 1;
-    rows[i].flags = kRowActive | kRowPrompt;
-    rows[i].head_row = rows[i].adapter = rows[i].last_position = rows[i].second_segment = kNone;
+WindowPass::WindowPass(Model& model, EncoderPace& pace, SequenceCache& cache,
+                       std::shared_ptr<const SpeechWindow> window, uint32_t sequence)
+    : EncoderPass(model, pace, window->frames),
+      cache_(cache),
+      window_(std::move(window)),
+      sequence_(sequence) {}
+
+void WindowPass::lay_out(const EncoderPart& part) {
+  rows_.resize(part.n_rows);
+  for (uint32_t i = 0; i < part.n_rows; ++i) {
+    rows_[i] = row_at(i);
+    rows_[i].sequence = sequence_;
   }
-  const auto submit = [&](Program program, uint32_t n_rows, std::span<const Update> updates) {
-    const Span span{sequence, 0, n_rows, 0};
-    const Pass pass{.program = program, .n_rows = n_rows, .n_spans = 1};
-    return device.submit({.rows = std::span(rows).first(n_rows),
-                          .spans = std::span(&span, 1),
-                          .updates = updates,
-                          .passes = std::span(&pass, 1)});
-  };
-  const Ticket convolved =
-      submit(model.programs.first_convolution, audio.n_frames(), cache.take_unsent(sequence));
-  const Ticket encoded = submit(model.programs.encode, audio.n_positions, {});
-  await_all_well(model.context, convolved);
-  await_all_well(model.context, encoded);
-  cache.filled(window.id);
+  seen_ = {{sequence_, 0, part.n_rows, 0}};
 }
 
 }  // namespace akunu

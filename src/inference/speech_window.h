@@ -1,10 +1,13 @@
-// Windows of speech: they are checked when a text of one is asked for, and encoded when the first
-// text of one is admitted.
+// Windows of speech: they are checked when a text of one is asked for, and encoded for the first text of one that has
+// a place.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 
 #include "cache/sequence_cache.h"
+#include "inference/encoder_pass.h"
 #include "inference/model.h"
 #include "inference/task.h"
 
@@ -13,9 +16,22 @@ namespace akunu {
 // Throws where the model has an encoder of audio and there is no window for it, or the other way round.
 void check_window(const Model& model, const SpeechWindow* window);
 
-// Fills the pages of a window that the sequence has: two submissions, one over frames and one over
-// positions. Nothing else may be in flight. Throws DeviceError.
-void encode_window(Model& model, SequenceCache& cache, const SpeechWindow& window,
-                   uint32_t sequence);
+// Fills the pages of a window that the sequence has.
+class WindowPass final : public EncoderPass {
+ public:
+  // All must outlive this.
+  WindowPass(Model& model, EncoderPace& pace, SequenceCache& cache,
+             std::shared_ptr<const SpeechWindow> window, uint32_t sequence);
+
+ protected:
+  void lay_out(const EncoderPart& part) override;
+  std::span<const Update> updates() override { return cache_.take_unsent(sequence_); }
+  void finish() override { cache_.filled(window_->id); }
+
+ private:
+  SequenceCache& cache_;
+  const std::shared_ptr<const SpeechWindow> window_;
+  const uint32_t sequence_;
+};
 
 }  // namespace akunu

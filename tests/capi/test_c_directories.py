@@ -318,12 +318,12 @@ def changed(folder: Path, **parts: Any) -> Path:
     ("parts", "status", "why"),
     [
         ({"model": {"type": "WordLevel"}}, UNSUPPORTED, "model is of type 'WordLevel'"),
-        ({"model": {"type": "Unigram"}}, FILE, "model.vocab is no list of pieces"),
+        ({"model": {"type": "Unigram"}}, FILE, "model.vocab is not a list of pieces"),
         ({"model": {"type": "WordPiece"}}, UNSUPPORTED, "continuing_subword_prefix"),
         (
             {"model": {"type": "WordPiece", "continuing_subword_prefix": "##"}},
             UNSUPPORTED,
-            "normalizer is none of BERT's",
+            "normalizer is not one of BERT's",
         ),
         ({"model": {"dropout": 0.5}}, UNSUPPORTED, "model.dropout is 0.5"),
         ({"model": {"end_of_word_suffix": "</w>"}}, UNSUPPORTED, "end_of_word_suffix"),
@@ -363,7 +363,7 @@ def test_what_is_not_understood_is_refused(
 
 
 def test_a_directory_without_a_tokenizer_is_refused(library: Library, tmp_path: Path) -> None:
-    with pytest.raises(CError, match=r"there is no tokenizer\.json") as caught:
+    with pytest.raises(CError, match=r"there is not a tokenizer\.json") as caught:
         opened(library, tmp_path)
     assert caught.value.status == FILE
     (tmp_path / "tokenizer.json").write_text("{")

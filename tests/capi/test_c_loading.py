@@ -127,7 +127,11 @@ def test_another_cache_type_is_refused(library: Library) -> None:
 @pytest.mark.parametrize(
     ("device", "gpus", "why"),
     [
-        (b"cpu", 2, "options.gpus is 2, and the device 'cpu' is one; cuda may be several"),
+        (
+            b"cpu",
+            2,
+            "options.gpus is 2, and the device 'cpu' is one device; only cuda can be several",
+        ),
         (b"auto", 9, "gpus must be 1 to 8, got 9"),
         (b"cuda", 2**32 - 1, "gpus must be 1 to 8, got 4294967295"),
     ],

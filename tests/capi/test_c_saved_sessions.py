@@ -277,7 +277,7 @@ def test_where_no_file_can_be_written_is_said(
     for path, why in (
         (circle, "is no path of a file"),
         (tmp_path, "is a folder"),
-        (tmp_path / "none" / "a.session", "is no folder"),
+        (tmp_path / "none" / "a.session", "is not a folder"),
         (Path("/dev/null"), "is a device"),
     ):
         with pytest.raises(CError, match=why) as caught:

@@ -169,9 +169,9 @@ def test_english_models_hear_english(library: Library, tmp_path: Path) -> None:
     assert_same(found, expected.segments)
     assert (stats.language, stats.language_probability) == (b"en", 1.0)
     assert library.text("get_languages", model) == "en"
-    with pytest.raises(CError, match="knows English alone"):
+    with pytest.raises(CError, match="knows only English"):
         transcribe(library, model, samples, language=b"de")
-    with pytest.raises(CError, match="knows English alone"):
+    with pytest.raises(CError, match="knows only English"):
         transcribe(library, model, samples, task=b"translate")
     library.call("close_model", model)
 

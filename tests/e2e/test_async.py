@@ -101,7 +101,7 @@ def test_awaited_answers_to_one_prompt_are_those_of_the_call_that_blocks(
     assert run(ember.chat_async(MESSAGES, **options)) == ember.chat(MESSAGES, **options)
     with pytest.raises(akunu.ArgumentError, match=r"^n is 0; it must be an integer from 1 up"):
         run(ember.generate_async(PROMPT, n=0))
-    with pytest.raises(akunu.ArgumentError, match="n is for one prompt"):
+    with pytest.raises(akunu.ArgumentError, match="n works with one prompt"):
         run(ember.generate_async([PROMPT, PROMPT], n=2))
 
 

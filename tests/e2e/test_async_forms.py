@@ -82,7 +82,7 @@ def test_a_form_that_makes_no_sense_is_told_before_anything_is_generated(
             raise AssertionError("it has begun")
 
     for make in (partial(ember.generate_async, PROMPT), partial(ember.chat_async, MESSAGES)):
-        with pytest.raises(akunu.ArgumentError, match="json and regex are given"):
+        with pytest.raises(akunu.ArgumentError, match="json and regex are set"):
             make(json=True, regex="a")  # before it is awaited
         for form in ({"schema": {"type": "strin"}}, {"regex": 5}, {"grammar": "start: nothing"}):
             with pytest.raises(akunu.ArgumentError):

@@ -41,7 +41,7 @@ def test_an_adapter_that_cannot_be_read_is_named(run_akunu: Any, tmp_path: Path)
 def test_it_takes_a_name_and_a_path(given: str) -> None:
     with pytest.raises(UsageError, match=f"--adapter is '{given}'; write NAME=PATH"):
         adapter_paths([given])
-    with pytest.raises(UsageError, match="two adapters are called odd"):
+    with pytest.raises(UsageError, match="two adapters have the name odd"):
         adapter_paths(["odd=a.gguf", "odd=b.gguf"])
 
 

@@ -48,7 +48,7 @@ def test_every_case_has_its_numbers(run_akunu: Run, tmp_path: Path) -> None:
         (["--prompts", "tiny"], "--prompts has 'tiny'; possible are short, medium, long"),
         (["--side-by-side", "65"], "--side-by-side is 65; it must be 1 to 64"),
         (["-n", "1"], "--reply-tokens must be 2 or more"),
-        (["--compare", "no.json"], "--compare no.json: this is no JSON"),
+        (["--compare", "no.json"], "--compare no.json: this is not JSON"),
         (
             ["--prompts", "long"],
             "long prompts and their replies take 2112 positions; the model has 1024",

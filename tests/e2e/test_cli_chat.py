@@ -54,10 +54,10 @@ def counts(stats: str) -> tuple[int, int, int]:
 
 
 def test_undo_takes_a_turn_back(chat: Any) -> None:
-    assert "nothing to take back" in ask(chat, "/undo")
+    assert "nothing to remove" in ask(chat, "/undo")
     ask(chat, "What is 12 + 7?")
     ask(chat, "What is 2 + 2?")
-    assert 'took back "What is 2 + 2?" and its reply; 1 turn left' in ask(chat, "/undo")
+    assert 'removed "What is 2 + 2?" and its reply; 1 turn left' in ask(chat, "/undo")
     assert re.search(r"conversation +1 turns?\b", ask(chat, "/stats"))
 
 
@@ -74,7 +74,7 @@ def test_the_system_message_is_shown_set_and_removed(chat: Any) -> None:
     assert "You are brief." in ask(chat, "/system")
     ask(chat, "Hello!")
     ask(chat, "/stats")
-    assert "is gone" in ask(chat, "/system -")
+    assert "is removed" in ask(chat, "/system -")
     assert "no system message" in ask(chat, "/system")
 
 
@@ -113,7 +113,7 @@ def test_ctrl_c_takes_an_unfinished_text_back(chat: Any, tmp_path: Path) -> None
     chat.read_for(seconds=0.3)  # a signal while readline shows a letter waits for the next one
     chat.type("\x03")
     chat.wait_for(r"\n> ")
-    assert "nothing to take back" in ask(chat, "/undo")
+    assert "nothing to remove" in ask(chat, "/undo")
 
 
 def test_a_saved_conversation_goes_on_elsewhere(terminal: Any, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_saved_conversation_goes_on_elsewhere(terminal: Any, tmp_path: Path) -
     other.wait_for("> ")
     assert "loaded 1 turn and its system message" in ask(other, f"/load {path}")
     assert "no reply yet" in ask(other, "/stats")
-    assert 'took back "What is 12 + 7?"' in ask(other, "/undo")
+    assert 'removed "What is 12 + 7?"' in ask(other, "/undo")
     assert "You are brief." in ask(other, "/system")
 
 
@@ -170,7 +170,7 @@ def test_a_conversation_that_is_not_saved_is_not_forgotten_unasked(
     [
         (b"{", "is not JSON"),
         (b"\xff", "is not UTF-8"),
-        (b"[]", "no conversation that akunu saved"),
+        (b"[]", "not a conversation saved by akunu"),
         (b'{"format": "akunu conversation", "version": 2}', "has version 2"),
         (b'{"format": "akunu conversation", "version": 1}', "no list of messages"),
         (b"[" * 100_000, "is not JSON"),
@@ -212,15 +212,15 @@ def test_messages_that_make_no_conversation_are_named(
 
 def test_files_that_cannot_be_are_one_line(chat: Any, tmp_path: Path) -> None:
     (tmp_path / "no.json").write_text("[]")
-    assert "no conversation that akunu saved" in ask(chat, f"/load {tmp_path}/no.json")
+    assert "not a conversation saved by akunu" in ask(chat, f"/load {tmp_path}/no.json")
     assert "No such file" in ask(chat, f"/load {tmp_path}/none.json")
     assert f"{tmp_path}/none/talk.json: No such file" in ask(
         chat, f"/save {tmp_path}/none/talk.json"
     )
     assert "is a directory" in ask(chat, f"/save {tmp_path}")
     assert "is not a file" in ask(chat, f"/load {tmp_path}")
-    assert "where to?" in ask(chat, "/save")
-    assert "where from?" in ask(chat, "/load")
+    assert "the file name is missing" in ask(chat, "/save")
+    assert "the file name is missing" in ask(chat, "/load")
 
 
 def test_lines_are_kept_for_the_next_chat(terminal: Any, tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_thoughts_have_a_budget(run_akunu: Any, tmp_path: Path) -> None:
     assert len(thought) < len(free)
     done = run_akunu("chat", "--prompt", "Hi", "--thinking-budget", "2")
     assert done.returncode == 2
-    assert "--thinking-budget is given, but this model's" in done.stderr
+    assert "--thinking-budget is set, but this model's" in done.stderr
 
 
 def test_thinking_is_set_in_a_chat(terminal: Any, tmp_path: Path) -> None:
@@ -329,13 +329,13 @@ def test_thinking_is_set_in_a_chat(terminal: Any, tmp_path: Path) -> None:
     chat.type("/show thinking\n")
     assert re.search(r"thinking +off", chat.wait_for(r"\n> "))
     chat.type("/set thinking_budget 20\n")
-    assert "thinking_budget is given, but thinking is off" in chat.wait_for(r"\n> ")
+    assert "thinking_budget is set, but thinking is off" in chat.wait_for(r"\n> ")
     chat.type("/set thinking on\n")
     chat.wait_for(r"\n> ")
     chat.type("/set thinking_budget 20\n")
     assert "thinking_budget is 20" in chat.wait_for(r"\n> ")
     chat.type("/set thinking off\n")
-    assert "thinking_budget, which was 20, is none now" in chat.wait_for(r"\n> ")
+    assert "thinking_budget is removed; it was 20" in chat.wait_for(r"\n> ")
 
 
 def test_no_think_without_a_switch_is_said(terminal: Any) -> None:
@@ -350,11 +350,11 @@ def test_a_system_message_that_is_refused_is_one_line(terminal: Any, tmp_path: P
     refused = terminal("chat", model, "--system", "Be brief.")
     assert refused.exit_code() == 1
     (line,) = refused.shown.splitlines()
-    assert line.startswith("akunu: error: this model takes no system message")
+    assert line.startswith("akunu: error: this model accepts no system message")
     assert "only users speak" in line
     akunu = terminal("chat", model)
     akunu.wait_for("> ")
-    assert "takes no system message" in ask(akunu, "/system Be brief.")
+    assert "accepts no system message" in ask(akunu, "/system Be brief.")
     assert "19" in ask(akunu, "What is 12 + 7?")
 
 

@@ -72,7 +72,7 @@ def test_every_sampling_option_is_shown_and_set(chat: Any) -> None:
     shown = ask(chat, "/show")
     assert all(re.search(rf"(?m)^{name} ", shown) for name in every - only_complete)
     for name, value in values.items():
-        assert re.search(rf"(?m)^{name} +\S.*  \((default|as the model's file says)\)$", shown)
+        assert re.search(rf"(?m)^{name} +\S.*  \((default|from the model file)\)$", shown)
         assert f"{name} is {json.dumps(value) if name == 'stop' else value}" in ask(
             chat, f"/set {name} {value}"
         )
@@ -92,7 +92,7 @@ def test_escapes_in_what_is_set_are_read_as_on_the_command_line(chat: Any) -> No
     assert r'dry_sequence_breakers is ["\n", ":"]' in ask(
         chat, r'/set dry_sequence_breakers ["\n", ":"]'
     )
-    assert r"stop is '\d': \d is none of \n, \r, \t and \\" in ask(chat, r"/set stop \d")
+    assert r"stop is '\d': \d is not one of \n, \r, \t and \\" in ask(chat, r"/set stop \d")
     assert "samplers is top_k,top_p,temperature" in ask(
         chat, "/set samplers top_k;top_p;temperature"
     )
@@ -126,7 +126,7 @@ def test_replies_may_have_a_form(chat: Any, tmp_path: Path) -> None:
     assert re.search(r"(?m)^choice +none$", ask(chat, "/set choice"))
     ask(chat, "/set max_tokens 4")
     assert "/continue" not in ask(chat, "What is 2 + 2?")
-    assert "a reply that has a form (regex) does not go on" in ask(chat, "/continue")
+    assert "a constrained reply (regex) cannot be continued" in ask(chat, "/continue")
     assert "regex is none" in ask(chat, "/set regex none")
     ask(chat, "/set max_tokens none")
     ask(chat, "What is 12 + 7?")
@@ -136,9 +136,9 @@ def test_replies_may_have_a_form(chat: Any, tmp_path: Path) -> None:
 def test_a_cut_reply_goes_on(chat: Any, tmp_path: Path, ember: Any) -> None:
     question = "Spell the word elephant."
     whole = ember.chat([{"role": "user", "content": question}])
-    assert "no reply that could go on" in ask(chat, "/continue")
+    assert "no reply to continue" in ask(chat, "/continue")
     ask(chat, "/set max_tokens 4")
-    assert "/continue goes on" in ask(chat, question)
+    assert "/continue writes the rest" in ask(chat, question)
     ask(chat, "/set max_tokens none")
     ask(chat, "/continue")
     assert kept(tmp_path) == [question, whole]
@@ -153,11 +153,11 @@ def test_the_last_question_is_answered_anew_or_changed(chat: Any, tmp_path: Path
     assert "temperature 0 gives the same reply" in shown
     assert "19" in shown
     chat.type("/edit\n")
-    chat.wait_for(r"type it anew.*\n> ")
+    chat.wait_for(r"type it again.*\n> ")
     assert "4" in ask(chat, "What is 2 + 2?")
     chat.type("/edit\n")
-    chat.wait_for(r"type it anew.*\n> ")
-    assert "stays as it is" in ask(chat, "")
+    chat.wait_for(r"type it again.*\n> ")
+    assert "is unchanged" in ask(chat, "")
     assert len(kept(tmp_path)) == 2
     assert kept(tmp_path)[0] == "What is 2 + 2?"
 
@@ -165,10 +165,10 @@ def test_the_last_question_is_answered_anew_or_changed(chat: Any, tmp_path: Path
 def test_undo_takes_as_many_turns_as_it_is_told(chat: Any) -> None:
     for question in ("What is 1 + 1?", "What is 2 + 2?", "What is 3 + 3?"):
         ask(chat, question)
-    assert "only 3 turns can be taken back" in ask(chat, "/undo 4")
+    assert "only 3 turns can be removed" in ask(chat, "/undo 4")
     assert "N is 'all'; it must be a number" in ask(chat, "/undo all")
     shown = ask(chat, "/undo 2")
-    assert 'took back 2 turns, from "What is 2 + 2?" on; 1 turn left' in shown
+    assert 'removed 2 turns, from "What is 2 + 2?" on; 1 turn left' in shown
 
 
 def test_names_that_other_programs_have_and_typos(chat: Any) -> None:
@@ -178,7 +178,7 @@ def test_names_that_other_programs_have_and_typos(chat: Any) -> None:
     assert "/undo" not in shown
     assert "temperature" in ask(chat, "/help set")
     assert "did you mean /undo? /help lists them" in ask(chat, "/udno")
-    assert "/reset takes nothing behind it, got 'now'" in ask(chat, "/reset now")
+    assert "/reset takes no argument, got 'now'" in ask(chat, "/reset now")
     chat.type('/sys """You are brief.\n')
     chat.wait_for(r"\n\. ")
     assert "is set" in ask(chat, 'You are kind."""')
@@ -200,7 +200,7 @@ def test_another_model_goes_on_with_the_conversation(chat: Any, tmp_path: Path) 
     ask(chat, "What is 12 + 7?")
     assert "nowhere.gguf" in ask(chat, "/model nowhere.gguf")
     assert "19" in ask(chat, "What is 12 + 7?")
-    assert "the conversation goes on with 2 turns" in ask(chat, f"/model {other}")
+    assert "the conversation continues with 2 turns" in ask(chat, f"/model {other}")
     assert str(other) in ask(chat, "/model")
     assert "4" in ask(chat, "What is 2 + 2?")
     ask(chat, "/model ember")
@@ -226,9 +226,9 @@ def test_the_last_conversation_goes_on(terminal: Any, run_akunu: Any, tmp_path: 
     assert kept(tmp_path)[:2] == ["You are brief.", "What is 12 + 7?"]
 
     again = terminal("chat", "-c")
-    assert 'going on after 1 turn, the last: "What is 12 + 7?"' in again.wait_for("\n> ")
+    assert 'continuing after 1 turn, the last: "What is 12 + 7?"' in again.wait_for("\n> ")
     assert "You are brief." in ask(again, "/system")
-    assert "took back" in ask(again, "/undo")
+    assert "removed" in ask(again, "/undo")
     again.type("/exit\n")
     assert again.exit_code() == 0
 
@@ -241,15 +241,15 @@ def test_the_last_conversation_goes_on(terminal: Any, run_akunu: Any, tmp_path: 
     chat.see(r"19\n.*\n>")
     done = run_akunu("chat", "-c", "-p", "What is 2 + 2?", **state)
     assert done.stdout == "2 + 2 = 4\n"
-    assert done.stderr == 'akunu: going on after 1 turn, the last: "What is 12 + 7?"\n'
+    assert done.stderr == 'akunu: continuing after 1 turn, the last: "What is 12 + 7?"\n'
     assert kept(tmp_path)[2:] == ["What is 2 + 2?", "2 + 2 = 4"]
     chat.press("Spell cat.")
     other = tmp_path / "state" / "akunu" / "last-conversation-2.json"
-    chat.wait_for("another akunu has kept a conversation meanwhile")
+    chat.wait_for("another akunu kept its conversation in the meantime")
     chat.see(r"\n>")
     chat.type("\x03")
     assert chat.exit_code() == 130
-    assert f"akunu chat --load {other} goes on" in " ".join(chat.shown.split())
+    assert f"akunu chat --load {other} continues" in " ".join(chat.shown.split())
     assert kept(tmp_path)[2:] == ["What is 2 + 2?", "2 + 2 = 4"]
     asked = [m["content"] for m in json.loads(other.read_text())["messages"][::2]]
     assert asked == ["What is 12 + 7?", "Spell cat."]
@@ -257,7 +257,7 @@ def test_the_last_conversation_goes_on(terminal: Any, run_akunu: Any, tmp_path: 
     path = tmp_path / "mine.json"
     os.rename(tmp_path / "state" / "akunu" / "last-conversation.json", path)
     loaded = terminal("chat", "--load", str(path), "--no-keep")
-    loaded.wait_for("going on after 2 turns(.|\n)*> ")
+    loaded.wait_for("continuing after 2 turns(.|\n)*> ")
     ask(loaded, "What is 3 + 3?")
     loaded.type("/exit\n")
     assert loaded.exit_code() == 0

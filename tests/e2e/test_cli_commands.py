@@ -86,13 +86,13 @@ def test_complete_ends_before_a_stop_text(run_akunu: Run, ember: akunu.Model) ->
 def test_input_beside_a_prompt_is_left_and_said(run_akunu: Run) -> None:
     done = run_akunu("complete", "-p", "Hello", "--max-tokens", "1", stdin="piped")
     assert done.returncode == 0
-    assert "standard input is not read beside --prompt" in done.stderr
+    assert "so standard input is not read" in done.stderr
 
 
 @each_line(
     ("arguments", "code", "words"),
     [
-        (["complete", "-p", "a", "-f", "b"], 2, "two ways"),
+        (["complete", "-p", "a", "-f", "b"], 2, "both set the text"),
         (["complete", "-f", "none.txt"], 1, "none.txt: No such file"),
         (["complete", "-f", "."], 2, "is a directory"),
         (["complete", "-p", "a", "--stop", ""], 2, "stop"),
@@ -110,13 +110,13 @@ def test_input_beside_a_prompt_is_left_and_said(run_akunu: Run) -> None:
         ),
         (["complete", "-p", "a", "--seed", r"a\b"], 2, r"--seed is 'a\b'; it must be an integer"),
         (["complete", "-p", "a", "--kv-type", "q8"], 2, "is 'q8'; it must be 'f16' or 'f32'"),
-        (["complete", "ember", "-m", "ember", "-p", "a"], 2, "the model is given twice"),
+        (["complete", "ember", "-m", "ember", "-p", "a"], 2, "the model is set twice"),
         (
             ["chat", "-p", "a", "--temperature", "hot"],
             2,
             "--temperature is 'hot'; it must be a num",
         ),
-        (["bench", "-r", "few"], 2, "'few' is no whole number"),
+        (["bench", "-r", "few"], 2, "'few' is not a whole number"),
         (["inspect", "--context", "0"], 2, "--context is 0; it must be an integer from 1 to"),
         (["perplexity", "-f", "none.txt"], 1, "No such file"),
         (["perplexity", "-f", __file__, "--context", "4"], 2, "--context"),

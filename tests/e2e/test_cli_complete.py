@@ -41,7 +41,7 @@ def test_escapes_mean_what_they_mean_elsewhere(typed: str, meant: str) -> None:
 def test_a_backslash_before_anything_else_is_refused(run_akunu: Any, typed: str) -> None:
     done = run_akunu("complete", "--prompt", "x", "--stop", typed)
     assert done.returncode == 2
-    assert r"is none of \n, \r, \t and \\" in done.stderr
+    assert r"is not one of \n, \r, \t and \\" in done.stderr
 
 
 @pytest.mark.parametrize("text", ["Once upon a time", "Once"])
@@ -55,7 +55,7 @@ def test_a_text_in_the_place_of_the_model_is_told_where_it_goes(run_akunu: Any, 
 def test_nothing_on_standard_input_is_no_text(run_akunu: Any, arguments: tuple[str, ...]) -> None:
     done = run_akunu("complete", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "standard input is empty: there is no text to go on from" in done.stderr
+    assert "standard input is empty: there is no text to continue" in done.stderr
 
 
 @pytest.mark.parametrize("command", [("tokenize", "-p", "Hello"), ("plan", "--no-speed")])
@@ -66,7 +66,7 @@ def test_the_model_may_be_named_by_an_option(run_akunu: Any, command: tuple[str,
     assert named.stdout.splitlines()[:3] == usual.stdout.splitlines()[:3]  # free memory changes
     twice = run_akunu(*command[:1], "ember", "-m", "ember")
     assert twice.returncode == 2
-    assert "the model is given twice: ember, and ember with -m" in twice.stderr
+    assert "the model is set twice: ember, and ember with -m" in twice.stderr
 
 
 def test_several_texts_differ_and_are_those_that_their_numbers_give(run_akunu: Any) -> None:

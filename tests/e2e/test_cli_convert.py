@@ -71,7 +71,7 @@ def test_no_file_of_the_directory_that_is_read_is_written_over(
         before = (model / name).read_bytes()
         done = run_akunu(command, str(model), str(model / name), *type_name, "--force")
         assert done.returncode == 1
-        assert f"{name} is what is read; name another file" in done.stderr
+        assert f"{name} is the file to read; name another file" in done.stderr
         assert (model / name).read_bytes() == before
     beside = [str(model / "made.gguf"), *type_name, "--force"]
     for _ in range(2):
@@ -81,7 +81,7 @@ def test_no_file_of_the_directory_that_is_read_is_written_over(
 def test_a_gguf_file_is_not_converted(run_akunu: Run, tmp_path: Path) -> None:
     done = run_akunu("convert", str(EMBER), str(tmp_path / "x.gguf"))
     assert done.returncode == 1
-    assert "is no Hugging Face or MLX directory" in done.stderr
+    assert "is not a Hugging Face or MLX directory" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

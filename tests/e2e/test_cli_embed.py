@@ -64,13 +64,13 @@ def test_vectors_are_written_as_numpy_has_them(
 @each_line(
     ("arguments", "code", "words"),
     [
-        (["a", "-f", "b"], 2, "two ways"),
+        (["a", "-f", "b"], 2, "by arguments and by --file"),
         (["a", "-o", "b.txt"], 2, "must end with .npy"),
         (["a " * 40], 1, "has 42 tokens, the model takes 32; --truncate embeds what"),
         (["a", "--pooling", "sum"], 1, "pooling is 'sum'"),
         (["--jsonl", "-f", __file__], 2, "line 1"),
     ],
-    ids=["two ways", "no npy", "too long", "pooling", "no JSON"],
+    ids=["by arguments and by --file", "no npy", "too long", "pooling", "no JSON"],
 )
 def test_what_makes_no_sense_is_said(
     run_akunu: Run, bert_file: str, arguments: list[str], code: int, words: str
@@ -99,7 +99,7 @@ def test_empty_lines_are_left_out_and_counted(run_akunu: Run, bert_file: str) ->
 def test_json_that_is_nested_too_deeply_is_said(run_akunu: Run, bert_file: str) -> None:
     done = run_akunu("embed", bert_file, "--jsonl", stdin="[" * 100_000 + "\n")
     assert done.returncode == 2
-    assert "line 1 is no JSON" in done.stderr
+    assert "line 1 is not JSON" in done.stderr
 
 
 def test_a_folder_that_is_not_there_is_said_before_the_work(
@@ -107,7 +107,7 @@ def test_a_folder_that_is_not_there_is_said_before_the_work(
 ) -> None:
     done = run_akunu("embed", "no-such-model.gguf", "a", "-o", str(tmp_path / "no" / "x.npy"))
     assert done.returncode == 1
-    assert f"{tmp_path / 'no'} is no folder" in done.stderr
+    assert f"{tmp_path / 'no'} is not a folder" in done.stderr
 
 
 def test_threads_auto_is_the_default_of_an_encoder(run_akunu: Run, bert_file: str) -> None:
@@ -126,7 +126,7 @@ def test_an_encoder_does_not_chat(run_akunu: Run, bert_file: str) -> None:
 def test_an_encoder_is_not_measured(run_akunu: Run, bert_file: str, arguments: list[str]) -> None:
     done = run_akunu("bench", bert_file, *arguments)
     assert done.returncode == 1
-    assert "is an encoder: it embeds texts; akunu bench takes models that write" in done.stderr
+    assert "is an encoder: it embeds texts; akunu bench needs a model that generates" in done.stderr
 
 
 def test_a_disk_that_is_full_is_said(bert_file: str, tmp_path: Path) -> None:
@@ -153,5 +153,5 @@ def test_commands_of_texts_that_are_written_refuse_an_encoder(
     more = [str(text), "-o", str(target), "--context", "8"] if command == "imatrix" else []
     done = run_akunu(command, bert_file, *more)
     assert done.returncode == 1
-    assert f"is an encoder: it embeds texts; akunu {command} takes models" in done.stderr
+    assert f"is an encoder: it embeds texts; akunu {command} needs a model" in done.stderr
     assert not target.exists()

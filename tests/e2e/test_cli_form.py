@@ -85,7 +85,7 @@ def test_what_no_grammar_can_hold_is_left_out_where_asked_and_said(
     assert "/uniqueItems: no grammar remembers" in refused.stderr
     done = run_akunu(*asked, "--weaken-schema")
     assert json.loads(done.stdout)[:3] == [1, 1, 1]
-    assert "--weaken-schema: /uniqueItems is left out: no grammar remembers" in done.stderr
+    assert "--weaken-schema: /uniqueItems is ignored: no grammar remembers" in done.stderr
     assert "the text does not fit its schema: at its root: [1, 1, 1" in done.stderr
 
 
@@ -100,12 +100,12 @@ def test_json_tells_what_was_left_out_and_what_the_text_does_against_it(run_akun
 @each_line(
     ("arguments", "message"),
     [
-        (("--regex", "a", "--choice", "b"), "--regex and --choice are given; a text has one form"),
-        (("--json-object", "--regex", "a"), "--json-object and --regex are given"),
+        (("--regex", "a", "--choice", "b"), "--regex and --choice are set: use only one of them"),
+        (("--json-object", "--regex", "a"), "--json-object and --regex are set"),
         (("--schema", "nowhere.json"), "--schema nowhere.json cannot be read: No such file"),
-        (("--schema", ""), "--schema is empty; it is a text, or a file that has one"),
+        (("--schema", ""), "--schema is empty; set a text or a file with text"),
         (("--grammar", "nowhere.gbnf"), "--grammar nowhere.gbnf cannot be read: No such file"),
-        (("--weaken-schema",), "--weaken-schema is given, but there is no --schema"),
+        (("--weaken-schema",), "--weaken-schema needs --schema"),
     ],
 )
 @each_line("command", ["complete", "chat"])

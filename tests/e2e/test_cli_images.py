@@ -66,7 +66,7 @@ def test_what_makes_no_sense_is_refused(
 def test_a_model_that_reads_none_says_so(run_akunu: Any, folder: Path) -> None:
     done = run_akunu("chat", "ember", "What is this?", "--image", str(folder / "1.png"))
     assert done.returncode == 1
-    assert "reads no images" in done.stderr
+    assert "does not read images" in done.stderr
     assert not done.stdout
 
 
@@ -85,18 +85,20 @@ def test_a_chat_has_images_and_the_replies_of_python(
     options = ("--device", "cpu", "--context", "512", "--max-tokens", "20", *DRAWN)
     talk = terminal("chat", str(folder / "model"), *options, "--image", str(folder / "1.png"))
     talk.wait_for("> ")
-    assert "no image that is read here" in ask(talk, f"/image {folder / 'model' / 'config.json'}")
+    assert "not an image in a supported format" in ask(
+        talk, f"/image {folder / 'model' / 'config.json'}"
+    )
     assert "the next question has 1 image" in ask(talk, "/image")
     assert "/continue" not in ask(talk, "What is this?").split("akunu:", 1)[-1]
     assert "the next question has no image" in ask(talk, "/image")
-    assert "do not go on in a conversation with images" in ask(talk, "/continue")
+    assert "a reply in a conversation with images cannot be continued" in ask(talk, "/continue")
     ask(talk, "And now?")
     assert "the next question has 1 image" in ask(talk, f"/image {folder / '1.png'}")
     assert "the next question has no image" in ask(talk, "/image -")
     ask(talk, f"/image {folder / '2.png'}")
     ask(talk, "This?")
     ask(talk, "/retry")
-    assert "reads no images, and this conversation has some" in ask(talk, "/model ember")
+    assert "does not read images, and this conversation has some" in ask(talk, "/model ember")
     assert "saved 3 turns" in (said := ask(talk, f"/save {tmp_path / 'talk.json'}"))
     assert "without its images" in said
     saved = json.loads((tmp_path / "talk.json").read_text())["messages"]
@@ -112,14 +114,14 @@ def test_a_chat_whose_images_do_not_fit_goes_on_after_reset(terminal: Any, folde
         ask(talk, f"/image {folder / '2.png'}")
     said = ask(talk, "What?")
     assert "5 images of 16 tokens each, the context holds 64" in said
-    assert "/reset starts anew" in said
+    assert "/reset clears the conversation" in said
     ask(talk, "/reset")
     assert "the next question has no image" in ask(talk, "/image")
     assert "context holds" not in ask(talk, "What?")
 
 
 def test_a_chat_with_a_model_that_reads_none_says_so(chat: Any, folder: Path) -> None:
-    assert "model reads no images" in ask(chat, f"/image {folder / '1.png'}")
+    assert "model does not read images" in ask(chat, f"/image {folder / '1.png'}")
     assert "[FILE | -]" in ask(chat, "/help image")
 
 
@@ -134,4 +136,4 @@ def test_images_of_the_next_question_are_not_those_of_the_conversation(
     talk = terminal("chat", str(folder / "model"), "--device", "cpu", "--context", "64")
     talk.wait_for("> ")
     ask(talk, f"/image {folder / '1.png'}")
-    assert "the next question has some; /image - takes them away" in ask(talk, "/model ember")
+    assert "the next question has some; /image - removes them" in ask(talk, "/model ember")

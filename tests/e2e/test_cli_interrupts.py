@@ -91,7 +91,7 @@ def test_ctrl_c_while_a_prompt_is_read_stays_in_the_chat(terminal: Any, tmp_path
     akunu.type("Hello!\n")
     akunu.wait_for(r"read \d+ of \d+ tokens \.\.\.\n")
     akunu.type("\x03")
-    akunu.wait_for(r"stopped; the question is forgotten\n> ", timeout=20)
+    akunu.wait_for(r"stopped; the question is dropped\n> ", timeout=20)
     akunu.type("/stats\n")
     assert "no reply yet" in akunu.wait_for(r"\n> ")
 

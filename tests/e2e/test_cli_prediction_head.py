@@ -35,11 +35,11 @@ def test_a_model_without_one_is_refused(run_akunu: Any) -> None:
     assert "a prediction head was asked for" in done.stderr
     done = run_akunu("complete", "ember", *ASKED, "--prediction-head", "--draft", "ember")
     assert done.returncode != 0
-    assert "give one of them" in done.stderr
+    assert "set one of them" in done.stderr
 
 
 def test_a_server_loads_them() -> None:
     settings = ServerSettings(prediction_head=True)
     assert all(each.options.prediction_head for each in ServedModels.of(settings, ("ember",)).all)
-    with pytest.raises(ArgumentError, match="give one of them"):
+    with pytest.raises(ArgumentError, match="set one of them"):
         ServedModels.of(ServerSettings(prediction_head=True, draft="small.gguf"), ("ember",))

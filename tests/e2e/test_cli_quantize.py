@@ -119,7 +119,9 @@ def test_rows_that_are_no_blocks_get_another_type_and_it_is_said(
     source = rewritten(tmp_path / "narrow.gguf", narrow)
     done = run_akunu("quantize", str(source), str(tmp_path / "q.gguf"), "Q4_K_M")
     assert done.returncode == 0, done.stderr
-    assert "Q5_0 in place of Q4_K, whose blocks do not fit the rows: blk.0.ffn_gate" in done.stderr
+    assert (
+        "Q5_0 in place of Q4_K, whose blocks do not fit these rows: blk.0.ffn_gate" in done.stderr
+    )
     message = refused(
         run_akunu, source, tmp_path / "r.gguf", "Q4_0", "--tensor", "blk.0.ffn_gate.weight=Q4_K"
     )
@@ -142,8 +144,8 @@ def test_a_file_that_is_quantised_already_is_taken_only_when_asked(
 @pytest.mark.parametrize(
     ("type_name", "words"),
     [
-        ("IQ2_XS", "akunu does not make IQ2_XS"),
-        ("TQ1_0", "akunu does not make TQ1_0"),
+        ("IQ2_XS", "akunu does not write IQ2_XS"),
+        ("TQ1_0", "akunu does not write TQ1_0"),
         ("Q4_X", "there is no type 'Q4_X'"),
     ],
 )
@@ -183,10 +185,10 @@ def test_no_file_is_overwritten_unless_forced(
     quantised(run_akunu, ember_f16, target, "Q8_0", "--force")
     assert target.read_bytes()[:4] == b"GGUF"
     again = refused(run_akunu, target, target, "Q4_0", "--force", "--allow-requantize")
-    assert "is what is read" in again
+    assert "is the file to read" in again
     link = tmp_path / "link.gguf"
     link.symlink_to(target)
-    assert "is what is read" in refused(
+    assert "is the file to read" in refused(
         run_akunu, target, link, "Q4_0", "--force", "--allow-requantize"
     )
 
@@ -222,7 +224,7 @@ def test_a_source_that_is_cut_off_or_has_no_numbers_leaves_nothing(
 def test_a_folder_that_cannot_be_written_is_named(
     run_akunu: Run, ember_f16: Path, tmp_path: Path
 ) -> None:
-    assert "is no folder" in refused(run_akunu, ember_f16, tmp_path / "no" / "q.gguf", "Q4_0")
+    assert "is not a folder" in refused(run_akunu, ember_f16, tmp_path / "no" / "q.gguf", "Q4_0")
     assert "is a folder" in refused(run_akunu, ember_f16, tmp_path, "Q4_0")
     where = "/proc/q.gguf"  # not even root may
     assert f"{where} cannot be written" in refused(run_akunu, ember_f16, where, "Q4_0")
@@ -287,7 +289,7 @@ def test_an_importance_matrix_changes_what_counts_and_is_named_in_the_file(
         "--imatrix", str(matrix),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "--imatrix says nothing of token_embd.weight" in done.stderr
+    assert "--imatrix has no numbers for token_embd.weight" in done.stderr
 
     def values(path: Path) -> Any:
         tensor = next(t for t in gguf.GGUFReader(path).tensors if t.name == name)
@@ -312,7 +314,8 @@ def test_an_importance_matrix_of_another_model_is_refused(
     matrix.write_bytes(head + np.ones(100, np.float32).tobytes())
     message = refused(run_akunu, ember_f16, tmp_path / "q.gguf", "Q4_K_S", "--imatrix", matrix)
     assert (
-        "blk.2.ffn_up.weight has 100 numbers, its rows have 256: it is of another model" in message
+        "blk.2.ffn_up.weight has 100 numbers, its rows have 256: it belongs to another model"
+        in message
     )
 
 
@@ -332,7 +335,7 @@ def test_a_size_is_kept_to_the_byte_and_filled(
 
 def test_either_a_type_or_a_size_is_needed(run_akunu: Run, ember_f16: Path, tmp_path: Path) -> None:
     target = tmp_path / "q.gguf"
-    needed = "one of TYPE, --bits and --bytes is needed"
+    needed = "set one of TYPE, --bits and --bytes"
     assert needed in refused(run_akunu, ember_f16, target)
     assert needed in refused(run_akunu, ember_f16, target, "Q4_0", "--bits", "4")
     assert "--bits is 40.0" in refused(run_akunu, ember_f16, target, "--bits", "40")
@@ -344,11 +347,11 @@ def test_a_size_that_is_too_small_is_told_in_its_own_unit(run_akunu: Run, tmp_pa
     source, target = tmp_path / "f16.gguf", tmp_path / "q.gguf"
     build("llama-256", source, seed=1, weight_format="f16")
     message = refused(run_akunu, source, target, "--bits", "1")
-    found = re.search(r"the smallest mix has (\d\.\d\d) bits per weight; 1 were asked for", message)
+    found = re.search(r"the smallest mix has (\d\.\d\d) bits per weight; the limit is 1", message)
     assert found, message
     quantised(run_akunu, source, target, "--bits", found[1])
     message = refused(run_akunu, source, target, "--bytes", "10", "--force")
-    found = re.search(r"the smallest file has (\d+) bytes; 10 were asked for", message)
+    found = re.search(r"the smallest file has (\d+) bytes; the limit is 10", message)
     assert found, message
     quantised(run_akunu, source, target, "--bytes", found[1], "--force")
     assert target.stat().st_size == int(found[1])

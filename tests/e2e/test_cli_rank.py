@@ -59,7 +59,7 @@ def test_documents_come_best_first_a_line_each(
 @each_line(
     ("arguments", "code", "words"),
     [
-        (["a", "b", "-f", "c"], 2, "two ways"),
+        (["a", "b", "-f", "c"], 2, "by arguments and by --file"),
         (["a", "b", "a " * 40], 1, "documents[1]: the query and the document have 44 tokens"),
         (["a", "b", "--top-k", "0"], 1, "top_k is 0"),
         (["a", "b", "--instruction", "c"], 1, "instruction is for models"),

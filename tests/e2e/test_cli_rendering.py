@@ -90,7 +90,7 @@ def test_errors_are_broken_at_words(terminal: Any) -> None:
 
 @pytest.mark.parametrize("columns", [40, 80, 96])
 def test_help_names_options_whole_at_any_width(terminal: Any, columns: int) -> None:
-    akunu = terminal("chat", "--help", columns=columns, TERM="xterm")
+    akunu = terminal("chat", "--help-all", columns=columns, TERM="xterm")
     assert akunu.exit_code() == 0
     shown = re.sub(r"\x1b\[[0-9;]*m", "", akunu.shown)
     for option in ("--dry-sequence-breakers", "--no-penalize-prompt", "--show-thinking"):
@@ -123,7 +123,7 @@ def think(terminal: Any, thinker: Path, *more: str, **options: Any) -> list[str]
 
 def test_thoughts_are_folded_into_a_line(terminal: Any, thinker: Path) -> None:
     lines = think(terminal, thinker, TERM="xterm")
-    assert re.fullmatch(r"thought for [\d.]+ s, \d+ tokens, and was not done", lines[0])
+    assert re.fullmatch(r"thought for [\d.]+ s, \d+ tokens, and did not finish", lines[0])
     assert re.match(r"\d+ tokens, ", lines[1])
 
 

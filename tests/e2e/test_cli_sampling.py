@@ -37,7 +37,7 @@ def test_chat_does_what_the_file_says_and_says_so(run_akunu: Any, hot_ember: Pat
     asked = ("--prompt", QUESTION, "--seed", "5", "--max-tokens", "12")
     done = run_akunu("chat", str(hot_ember), *asked)
     assert done.stdout.rstrip("\n") == reply(temperature=30.0).rstrip("\n")
-    assert "sampling as the model's file says: temperature 30\n" in done.stderr
+    assert "sampling settings from the model file: temperature 30\n" in done.stderr
 
 
 def test_what_the_command_line_gives_wins_over_the_file(run_akunu: Any, hot_ember: Path) -> None:

@@ -94,7 +94,7 @@ def test_what_is_typed_meanwhile_is_in_the_next_entry(terminal: Any) -> None:
     akunu.type("half a line")
     shown = akunu.shown
     akunu.type("\x03")  # drops nothing of it
-    akunu.see(r"stopped\n> /undo\n.*took back.*\n.*\n?> half a line")
+    akunu.see(r"stopped\n> /undo\n.*removed.*\n.*\n?> half a line")
     assert "/undo" not in shown[shown.index("> The") :]
     akunu.type("\x03")
     akunu.see(PROMPT)
@@ -109,7 +109,7 @@ def test_ctrl_c_clears_what_is_typed_and_then_leaves(screen: Any) -> None:
     akunu.type("\x03")
     akunu.see(PROMPT)
     akunu.press("/load")
-    akunu.see(r"where from\?\n>")
+    akunu.see(r"the file name is missing\n>")
     akunu.type("\x03")
     assert akunu.exit_code() == 130
     assert "Traceback" not in akunu.shown
@@ -202,7 +202,7 @@ def test_ctrl_c_while_a_prompt_is_read_and_in_a_question_stays(
     akunu.press("")
     akunu.wait_for(r"read \d+ of \d+ tokens")
     akunu.type("\x03")
-    akunu.see(r"stopped; the question is forgotten\n>")
+    akunu.see(r"stopped; the question is dropped\n>")
     akunu.send_signal(signal.SIGTERM)
     assert akunu.exit_code() == -signal.SIGTERM
     assert akunu.shows_keys()
@@ -233,7 +233,7 @@ def test_help_fits_a_narrow_screen_and_stays_off_stdout(terminal: Any, tmp_path:
     akunu.see(PROMPT)
     akunu.press("/help")
     shown = akunu.see(r"/exit\n    leave, as Ctrl-D does\n(.+\n)+>")
-    assert "    go on with a conversation from a" in shown
+    assert "    continue a conversation from a file" in shown
     akunu.press("Spell cat.")
     akunu.see(r"> Spell cat\.\n>")
     akunu.press("/exit")

@@ -170,7 +170,9 @@ def test_options_are_an_object_or_arguments_or_both(ember: akunu.Model) -> None:
 
 
 def test_an_option_given_twice_is_refused(ember: akunu.Model) -> None:
-    with pytest.raises(ArgumentError, match=r"^seed is given twice: 5 in options and 5 beside"):
+    with pytest.raises(
+        ArgumentError, match=r"^seed is set twice: 5 in options and 5 as an argument"
+    ):
         ember.generate("The", SamplingOptions(seed=5), seed=5)
     with pytest.raises(ArgumentError, match=r"^options is 20; it must be a SamplingOptions"):
         ember.generate("The", 20)  # type: ignore[call-overload]

@@ -209,7 +209,7 @@ def test_a_turn_that_leaves_no_room_is_refused(model: Any) -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ArgumentError, match="'stop' or 'error' or 'shift' or 'reread'"):
         akunu.SamplingOptions(context_overflow="slide")
-    with pytest.raises(ArgumentError, match="penalties would forget it"):
+    with pytest.raises(ArgumentError, match="that the penalties ignore"):
         akunu.SamplingOptions(context_overflow="shift", penalize_prompt=False)
 
 

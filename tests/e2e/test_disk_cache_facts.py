@@ -93,7 +93,7 @@ def test_a_disk_without_room_is_noted_at_load(
 ) -> None:
     usage = shutil.disk_usage(tmp_path)
     for free, notes in (
-        (10_000, ["has 10000 bytes left: nothing more is kept there"]),
+        (10_000, ["has 10000 bytes left: no more prefixes are kept there"]),
         (1 << 30, []),
     ):
         monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage._replace(free=free))
@@ -104,9 +104,7 @@ def test_a_disk_without_room_is_noted_at_load(
 
 def test_a_size_without_a_folder_is_noted() -> None:
     with akunu.load("ember", context=512, cache_size=1 << 20) as model:
-        assert model.notes == (
-            "cache_size is given without cache_dir: nothing is kept on the disk",
-        )
+        assert model.notes == ("cache_size is set without cache_dir: the disk is not used",)
 
 
 def test_doctor_says_what_is_wrong_with_a_folder(tmp_path: Path, run_akunu: Any) -> None:

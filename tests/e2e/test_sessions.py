@@ -286,7 +286,7 @@ def test_a_file_that_is_cut_off_says_so(tmp_path: Path, ember: Any, n: int) -> N
     path = tmp_path / "cut"
     whole = saved(ember, path)
     path.write_bytes(whole[:n])
-    message = "is no saved session" if 0 <= n < 16 else r"is cut off: it has \d+ of \d+ bytes"
+    message = "is not a saved session" if 0 <= n < 16 else r"is cut off: it has \d+ of \d+ bytes"
     with pytest.raises(SessionFileError, match=message):
         ember.load_session(path)
 
@@ -295,8 +295,8 @@ def test_a_file_with_other_bytes_says_so(tmp_path: Path, ember: Any) -> None:
     path = tmp_path / "damaged"
     whole = saved(ember, path)
     for place, message in [
-        (0, "does not begin as one"),
-        (8, "in version 0 of the form"),
+        (0, "does not begin like one"),
+        (8, "in format version 0"),
         (20, "header"),
         (len(whole) - 5, "is damaged"),
     ]:
@@ -354,7 +354,7 @@ def test_of_another_model_or_cache_is_refused_by_name(tmp_path: Path, ember: Any
     other = edited(EMBER, tmp_path / "other.gguf", {"general.name": "other"})
     with (
         akunu.load(other, context=512) as model,
-        pytest.raises(SessionFileError, match=r"of another model: 'Ember'.*; this one is 'other'"),
+        pytest.raises(SessionFileError, match=r"to another model: 'Ember'.*; this one is 'other'"),
     ):
         model.load_session(path)
     with akunu.load("ember", context=256) as model:

@@ -79,7 +79,7 @@ def test_an_object_is_made_of_what_json_has():
 @pytest.mark.parametrize("text", ["1" + "0" * 400, "[", "x"], ids=["too large", "cut", "no JSON"])
 def test_a_text_that_makes_no_object_is_an_error_of_akunu(text):
     reply = akunu.Completion(text, token_ids=(1,), finish_reason="stop", reader=reader_of(float))
-    with pytest.raises(akunu.AkunuError, match="does not make the object"):
+    with pytest.raises(akunu.AkunuError, match="does not fit the requested type"):
         _ = reply.parsed
 
 
@@ -215,7 +215,7 @@ def test_what_a_text_was_not_held_to_is_told_with_it(model):
 
 def test_a_text_that_was_cut_does_not_fit_its_schema(model):
     cut = model.generate("The answer is ", schema=SCHEMA, max_tokens=2)
-    assert cut.mistakes[0].startswith("the text is no JSON: ")
+    assert cut.mistakes[0].startswith("the text is not JSON: ")
 
 
 def test_a_pattern_that_python_cannot_read_is_said():
@@ -235,16 +235,16 @@ def test_a_reply_with_an_object_can_be_copied_and_pickled(model):
 @each_line(
     ("form", "message"),
     [
-        ({"json": True, "regex": "a"}, "json and regex are given; a text has one form"),
+        ({"json": True, "regex": "a"}, "json and regex are set: use only one of them"),
         ({"regex": 5}, "regex must be a text, not int"),
         ({"json": 1}, "json is 1; it must be True or False"),
-        ({"json": True, "weaken_schema": True}, "weaken_schema is True, but there is no schema"),
+        ({"json": True, "weaken_schema": True}, "weaken_schema is True, but schema is not set"),
         ({"schema": {}, "weaken_schema": 1}, "weaken_schema is 1; it must be True or False"),
         ({"choice": []}, "choice must have at least one text"),
         ({"schema": {"type": "strin"}}, "/type"),
         (
             {"schema": {"properties": {"a": {"pattern": "("}}}},
-            "/properties/a/pattern: the pattern is no",
+            "/properties/a/pattern: the pattern is not",
         ),
         ({"grammar": "start: nothing"}, "nothing"),
     ],

@@ -52,7 +52,7 @@ def interrupt(address: str) -> None:
 
 
 def rests(hub: Hub) -> list[str]:
-    """The ranges from somewhere to the end that were asked for."""
+    """The ranges from somewhere to the end that were requested."""
     found = [each.headers.get("range", "") for each in hub.requests]
     return [each for each in found if re.fullmatch(r"bytes=\d+-", each)]
 
@@ -115,6 +115,5 @@ def test_errors_of_a_server_name_the_address_without_its_secrets(hub: Hub) -> No
         akunu.pull(f"http://me:secret@{host}/none.gguf?signature=secret")
     message = str(caught.value)
     assert (
-        message == f"http://{host}/none.gguf: the server answers 404 Not Found; "
-        "look for a typing error"
+        message == f"http://{host}/none.gguf: the server answers 404 Not Found; check the spelling"
     )

@@ -73,8 +73,8 @@ def test_a_name_means_what_its_form_says(name: str, expected: object) -> None:
     ("name", "message"),
     [
         ("http://example.org/m.gguf", "not encrypted.*use its https address"),
-        ("https://", "no address"),
-        ("https://host:port/m.gguf", "no address"),
+        ("https://", "not an address"),
+        ("https://host:port/m.gguf", "not an address"),
     ],
 )
 def test_an_address_that_cannot_be_used_is_refused(name: str, message: str) -> None:
@@ -124,7 +124,7 @@ def test_without_a_wish_the_first_preference_that_is_there_is_taken() -> None:
             model for model in there if model.label not in PREFERENCE[: PREFERENCE.index(label)]
         ]
         assert choose(there, "", "org/big").candidate.label == label
-    assert choose(models("a-IQ2_M.gguf"), "", "org/a").reason == "the only model there"
+    assert choose(models("a-IQ2_M.gguf"), "", "org/a").reason == "the only model in it"
 
 
 @each_line(

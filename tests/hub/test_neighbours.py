@@ -37,13 +37,15 @@ def test_other_tags_of_a_model_of_ollama_are_listed(home: Path, ember: bytes) ->
         akunu.load("ember-chat")
     with pytest.raises(ArgumentError, match=r"'ember-chad:10m' is .*did you mean ember-chat:10m\?"):
         akunu.load("ember-chad:10m")
-    with pytest.raises(ArgumentError, match=r"Ollama has no other:latest here \(looked in "):
+    with pytest.raises(
+        ArgumentError, match=r"Ollama has no other:latest on this machine \(looked in "
+    ):
         akunu.load("ollama:other")
 
 
 def test_a_model_of_ollama_that_is_no_gguf_file_is_named(home: Path) -> None:
     ollama_has(home / ".ollama/models", "registry.ollama.ai/library/x/latest", b"x", "tensor")
-    with pytest.raises(UnsupportedModelError, match="is not one GGUF file"):
+    with pytest.raises(UnsupportedModelError, match="is not a single GGUF file"):
         akunu.load("ollama:x")
 
 
@@ -88,14 +90,14 @@ def test_the_packaged_model_is_known_by_its_name_in_a_sentence(home: Path) -> No
     [
         (
             "embr",
-            r"'embr' is neither a file nor the name of a model inside akunu \(ember\), "
-            r"nor one that Ollama has here; did you mean ember\?",
+            r"'embr' is neither a file nor the name of a model inside akunu \(ember\), nor a "
+            r"model of Ollama on this machine; did you mean ember\?",
         ),
         ("modle.gguf", r"'modle.gguf' is neither a file .*\(ember\); did you mean model.gguf\?"),
         (
             "nothing",
             r"'nothing' is neither .*; from the Hugging Face hub it would be org/repo, "
-            r"such as Qwen/Qwen3-0.6B-GGUF; `akunu list` shows what is here",
+            r"such as Qwen/Qwen3-0.6B-GGUF; `akunu list` shows the models on this machine",
         ),
         ("EMBR", r"'EMBR' is neither .*; did you mean ember\?"),
     ],
@@ -112,5 +114,5 @@ def test_a_link_to_nothing_is_said_to_be_one(tmp_path: Path) -> None:
     (tmp_path / "model.gguf").symlink_to("gone.gguf")
     (tmp_path / "round.gguf").symlink_to("round.gguf")
     for name, where in (("model.gguf", "gone.gguf"), ("round.gguf", "round.gguf")):
-        with pytest.raises(ArgumentError, match=f"is a link to {where}, which is not there"):
+        with pytest.raises(ArgumentError, match=f"is a link to {where}, which does not exist"):
             akunu.load(str(tmp_path / name))

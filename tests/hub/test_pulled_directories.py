@@ -57,7 +57,7 @@ def test_the_files_of_the_model_are_fetched_and_no_others(
     assert {each.name: each.read_bytes() for each in path.iterdir()} == files
     weights = sum(len(data) for name, data in files.items() if name.endswith(".safetensors"))
     assert heard.sentences[0] == (
-        f"2 safetensors files of {weights / 2**20:.1f} MiB and 4 beside: the only model there"
+        f"2 safetensors files of {weights / 2**20:.1f} MiB and 4 other files: the only model in it"
     )
     assert heard.sentences[1].startswith("it takes ")
     with akunu.load(tmp_path / "model") as model:

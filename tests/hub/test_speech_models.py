@@ -81,7 +81,7 @@ def test_a_directory_is_pulled_listed_planned_and_inspected(
     assert planned["memory_bytes"]["total"] > 0
     assert "speed" not in planned
     path, said = pulled(REPO)
-    assert said[1].startswith("it writes down speech, and takes ")
+    assert said[1].startswith("it transcribes speech, and takes ")
     assert {each.name for each in path.iterdir()} == files.keys()
     listed = json.loads(run_akunu("list", "--json").stdout)
     assert [each["loadable"] for each in listed if REPO in each["name"]] == [True]
@@ -102,7 +102,7 @@ def test_a_gguf_file_is_pulled_planned_and_inspected(
     hub.repos[REPO] = Repo({gguf_file.name: gguf_file.read_bytes()})
     planned = json.loads(run_akunu("plan", REPO, "--json").stdout)
     path, said = pulled(REPO)
-    assert said[1].startswith("it writes down speech, and takes ")
+    assert said[1].startswith("it transcribes speech, and takes ")
     assert path.read_bytes() == gguf_file.read_bytes()
     inspected = json.loads(run_akunu("inspect", REPO, "--json").stdout)
     assert inspected["run"]["memory_bytes"] == planned["memory_bytes"]
@@ -119,9 +119,9 @@ def test_a_file_of_whisper_cpp_is_pulled_and_inspected(
     hub.repos[REPO] = Repo({whisper_cpp_file.name: content, "ggml-tiny.bin": b"<html>"})
     planned = run_akunu("plan", f"{REPO}:small.en")
     assert planned.returncode == 1
-    assert "`akunu pull small/Whisper:small.en` fetches it" in planned.stderr
+    assert "`akunu pull small/Whisper:small.en` downloads it" in planned.stderr
     path, said = pulled(f"{REPO}:small.en")
-    assert said[1].startswith("what it takes is known when it is here")
+    assert said[1].startswith("its memory is known after the download")
     assert path.read_bytes() == content
     with pytest.raises(ModelFormatError, match=r"does not begin as whisper\.cpp's models do"):
         pulled(f"{REPO}:tiny")

@@ -17,7 +17,6 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from remembered import remembered
 from rounded_inputs import (
     ON_WARPGROUPS,
-    STREAMED_OFFSETS,
     error_on_streams,
     is_streamed,
     rounding_on_warpgroups,
@@ -58,8 +57,6 @@ class Weight:
     # What a product adds in float32 before anything cancels: codes and minima go apart.
     magnitude: Array  # float64 [n, k]
     block: int  # weights that take one float addition together
-    # The same where codes are not negative, and what is to be taken off them goes apart, too.
-    apart: Array | None = None
 
 
 def to_bfloat16(values: Array) -> Array:
@@ -84,9 +81,31 @@ def float_weight(format_name: str, values: Array) -> Weight:
 def block_weight(blocks: Blocks) -> Weight:
     """Blocks as a weight."""
     magnitude = np.abs(blocks.scales * blocks.multiples) + np.abs(blocks.minima)
-    offset = STREAMED_OFFSETS.get(blocks.format.name, 0)
-    apart = magnitude + 2 * offset * np.abs(blocks.scales)
-    return Weight(blocks.format.name, blocks.data, blocks.values, magnitude, 32, apart)
+    return Weight(blocks.format.name, blocks.data, blocks.values, magnitude, 32)
+
+
+def largest_weight(
+    format_name: str, n: int, k: int, rng: np.random.Generator, most: float = np.inf
+) -> Weight:
+    """The largest codes, scales and minima of a format, of both signs; no part above `most`."""
+    made = FORMATS[format_name]
+    signs = rng.choice([-1.0, 1.0], (n, k))
+    groups = signs[:, :: made.group]
+
+    def with_scale(d: float) -> Weight:
+        halves = np.float16(d) * signs[:, :: made.block]
+        return block_weight(
+            make_blocks(
+                format_name,
+                np.where(signs > 0, made.levels - 1, 0),
+                halves,
+                scale=np.where(groups > 0, *made.scales[::-1]),
+                m=-halves,
+                minimum=np.where(groups > 0, *made.minima),
+            )
+        )
+
+    return with_scale(min(65504.0, most / with_scale(1.0).magnitude.max()))
 
 
 def pack_weight(format_name: str, parts: Array | tuple[Array, Array]) -> Weight:
@@ -360,10 +379,9 @@ def matmul(weight: Weight, activation: Activation, device: str = "") -> tuple[Ar
     if device != "cuda":
         return values, bound
     if ON_WARPGROUPS and len(values) > 16:
-        bound += rounding_on_warpgroups(weight.format, weight.values, activation.values)
+        bound += rounding_on_warpgroups(weight, activation.values)
     if is_streamed(weight.format, k) and len(values) <= 16:
-        assert weight.apart is not None
-        bound += error_on_streams(weight.values, weight.apart, activation.values)
+        bound += error_on_streams(weight, activation.values)
     return values, bound
 
 

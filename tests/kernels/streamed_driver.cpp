@@ -13,8 +13,9 @@ struct Problem {
   uint32_t format, quads, seed, n_rows, n, k;
   uint32_t n_stages, chunk, n_slots, pass;     // the plan
   uint32_t n_multiprocessors, n_parts, bytes;  // of the launch
-  uint32_t on_warpgroups;                      // of tiles
-  const float *input, *norm;                   // norm null: none
+  uint32_t by_tiles;          // of 16 rows: tiles, in place of tiles of 16 weight rows
+  uint32_t on_warpgroups;     // of tiles
+  const float *input, *norm;  // norm null: none
   const uint8_t* weight;
   float* out;      // [n_rows][n]
   float* squares;  // [n_rows]
@@ -108,9 +109,9 @@ void multiply_tiles_of(const Problem& problem) {
     Block block(Memory::kThreads + kCopyThreads, ++seed, seed % 8 * 128);
     std::vector<uchar> behind(block.memory + Memory::kBytes, block.base + Block::kShared);
     block.run([&](uint thread) {
-      stream_tile<F, kQuads, kRows, kOnWarpgroups>(
+      stream_tile<F, kQuads, kOnWarpgroups>(
           block.memory, from, part, k, thread,
-          [&](uint r) { return problem.weight + min(kRows * tile + r, n - 1) * row_bytes; },
+          TileWeights<F>::of(problem.weight, kRows * tile, n, k),
           [](uint output, uint row) { return float(64 * output + row); },
           [&](uint output, uint row, float addend, const auto& sum_at, const float* squares) {
             if (addend != float(64 * output + row)) throw Misuse("another addend");
@@ -135,7 +136,7 @@ void multiply_rows(const Problem& problem) {
     case 2:
       return multiply<F, 2>(problem);
     case 4:
-      return multiply<F, 4>(problem);
+      return problem.by_tiles != 0 ? multiply_tiles_of<F, 4>(problem) : multiply<F, 4>(problem);
     case 8:
       // (Without warpgroups one format is enough.)
       if constexpr (std::is_same_v<F, Q6_KStreamed>)

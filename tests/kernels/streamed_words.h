@@ -92,6 +92,17 @@ inline bool last_to_meet(uint place, uint n, uint barrier, uint n_threads, uint 
   meet_at(barrier, n_threads);
   return *is_last != 0;
 }
+struct uint2 {
+  uint x, y;
+};
+// The last block of a cluster finishes all shares: those before it have ended then.
+inline uint2 shares_after_cluster(uint place, uint, uint n_blocks, uint barrier, uint n_threads,
+                                  uint thread_index) {
+  static uint is_last;
+  return last_to_meet(place, n_blocks, barrier, n_threads, thread_index, &is_last)
+             ? uint2{0, n_blocks}
+             : uint2{0, 0};
+}
 inline bool last_to_arrive(uint place, uint n) {
   static bool is_last;
   meet_block();
@@ -103,6 +114,5 @@ inline bool last_to_arrive(uint place, uint n) {
   meet_block();
   return is_last;
 }
-inline void fetch_line_to_cache(const uchar*) {}
 
 }  // namespace gpu

@@ -77,7 +77,7 @@ def test_the_token_behind_a_row_that_picks_is_the_one_that_it_picked(target):
 
 def test_a_row_without_a_next_token_has_minus_infinity(target):
     step = scored(2, position=8)
-    log = np.full((2, 10), 99, np.uint32)  # row 1 is the log's last; 99 is no token
+    log = np.full((2, 10), 99, np.uint32)  # row 1 is the log's last; 99 is not a token
     log[1] = 2  # another sequence's
     out, _ = logprobs(target, np.zeros((2, 4), np.float32), step, log)
     assert out[0, 8:10]["chosen"].tolist() == [-np.inf, -np.inf]

@@ -15,13 +15,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import reference as ref
+from rounded_inputs import STREAMED_FORMATS
 from tables import table
 
 HERE = Path(__file__).resolve().parent
 BACKEND = HERE.parents[1] / "backend"
-FORMATS = {"q4_0": 0, "q8_0": 1, "q4_k": 2, "f16": 3, "q6_k": 4, "bf16": 5}
+HAS_SMALL = STREAMED_FORMATS  # tiles of 32 and 64 input rows
+FORMATS = (*HAS_SMALL, "f16", "bf16")
 TWO = ("q4_k", "bf16")  # with every change where a test is not about formats: codes and floats
-HAS_SMALL = ("q4_0", "q8_0", "q4_k", "q6_k")  # tiles of 32 and 64 input rows
 # Input rows of a tile; rows, n, k: below, at and beside tiles of 128 weight rows and of input
 # rows; k fills its rings of stages less than once, and several times.
 SHAPES = [
@@ -86,9 +87,9 @@ def multiply(
     workspace = aligned(np.full(size, 0xFF, np.uint8))
     bias = None if bias is None else np.ascontiguousarray(bias, np.float32)
     problem = Problem(
-        FORMATS[format_name], tile_rows, seed, rows, n, k, first_row, accumulates, x.ctypes.data,
-        own_weight.ctypes.data, None if bias is None else bias.ctypes.data, out.ctypes.data,
-        workspace.ctypes.data,
+        FORMATS.index(format_name), tile_rows, seed, rows, n, k, first_row, accumulates,
+        x.ctypes.data, own_weight.ctypes.data, None if bias is None else bias.ctypes.data,
+        out.ctypes.data, workspace.ctypes.data,
     )  # fmt: skip
     message = ctypes.create_string_buffer(200)
     failed = library.round_and_multiply(ctypes.byref(problem), message, 200)
@@ -101,7 +102,7 @@ def expected(weight, x):
     x = np.asarray(x, np.float32).astype(np.float64)
     w = weight.values.astype(np.float64)
     sums = (w.shape[1] / 8 + 8) * 2.0**-24 * (np.abs(x) @ np.abs(w).T)
-    return x @ w.T, ref.rounding_on_warpgroups(weight.format, weight.values, x) + sums
+    return x @ w.T, ref.rounding_on_warpgroups(weight, x) + sums
 
 
 @table({"tile_rows, rows, n, k": SHAPES}, format_name=FORMATS, meet=1)
@@ -188,26 +189,9 @@ def test_what_is_not_a_number_stays_in_its_row(library, rng, format_name, bad):
 @table(format_name=[name for name in FORMATS if name not in ref.FLOAT_FORMATS])
 def test_the_largest_codes_and_scales(library, rng, format_name):
     n, k = 16, 512
-    made = ref.FORMATS[format_name]
-    signs = rng.choice([-1.0, 1.0], (n, k))
-    groups = signs[:, :: made.group]
-    halves = 65504.0 * signs[:, :: made.block]
-    weight = ref.block_weight(
-        ref.make_blocks(
-            format_name,
-            np.where(signs > 0, made.levels - 1, 0),
-            halves,
-            scale=np.where(groups > 0, *made.scales[::-1]),
-            m=-halves,
-            minimum=np.where(groups > 0, *made.minima),
-        )
-    )
+    weight = ref.largest_weight(format_name, n, k, rng, most=65000.0)
     x = rng.choice([-2.0, 2.0], (5, k))
     x[0] = 2.0
     out = multiply(library, format_name, weight, x)
-    exact = x @ weight.values.astype(np.float64).T
-    # The inputs are halves as they are: only sums round, codes and minima apart (and codes of q6_k
-    # times their scales).
-    rounding = (k / 8 + 8) * 2.0**-24 + (2.0**-11 if format_name == "q6_k" else 0)
-    parts = np.abs(x) @ np.abs(weight.values.astype(np.float64)).T * (3 if made.minimum_sign else 1)
-    assert (np.abs(out - exact) <= rounding * parts).all()
+    exact, bound = expected(weight, x)
+    assert (np.abs(out - exact) <= bound).all()

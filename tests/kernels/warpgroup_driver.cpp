@@ -45,7 +45,7 @@ void round_and_multiply(const Problem& problem) {
       block.run([&](uint thread) {
         if (problem.rows == 128) {
           multiply_prompt_tile<F, 128>(input, problem.weight, to, block.memory, thread);
-        } else if constexpr (F::kScaled) {
+        } else if constexpr (F::kNumbers == 256) {
           if (problem.rows == 32)
             multiply_prompt_tile<F, 32>(input, problem.weight, to, block.memory, thread);
           else
@@ -73,9 +73,12 @@ int32_t round_and_multiply(const gpu::Problem* problem, char* message, uint32_t 
   using namespace gpu;
   using Multiply = void (*)(const Problem&);
   constexpr Multiply kFormats[] = {
-      gpu::round_and_multiply<Q4_0Weights>, gpu::round_and_multiply<Q8_0Weights>,
-      gpu::round_and_multiply<Q4_KWeights>, gpu::round_and_multiply<F16Weights>,
-      gpu::round_and_multiply<Q6_KWeights>, gpu::round_and_multiply<BF16Weights>};
+      gpu::round_and_multiply<Q4_0Weights>, gpu::round_and_multiply<Q4_1Weights>,
+      gpu::round_and_multiply<Q5_0Weights>, gpu::round_and_multiply<Q5_1Weights>,
+      gpu::round_and_multiply<Q8_0Weights>, gpu::round_and_multiply<Q3_KWeights>,
+      gpu::round_and_multiply<Q4_KWeights>, gpu::round_and_multiply<Q5_KWeights>,
+      gpu::round_and_multiply<Q6_KWeights>, gpu::round_and_multiply<F16Weights>,
+      gpu::round_and_multiply<BF16Weights>};
   try {
     kFormats[problem->format](*problem);
   } catch (const Misuse& misuse) {

@@ -301,7 +301,6 @@ inline ulong descriptor(const void* at, uint stride, uint swizzle, uint leading 
 }
 inline ulong inputs_at(const void* at) { return descriptor(at, 1024, 1); }
 inline ulong middle_inputs_at(const void* at) { return descriptor(at, 512, 2); }
-inline ulong short_inputs_at(const void* at) { return descriptor(at, 256, 3); }
 inline ulong values_at(const void* at, uint slab_bytes) {
   return descriptor(at, 1024, 1, slab_bytes);
 }

@@ -208,8 +208,8 @@ def test_an_encoder_embeds_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("model_type", "roberta", "model_type is 'roberta'; of encoders akunu converts 'bert'"),
-        ("architectures", ["BertForSequenceClassification"], "head.output.weight is behind"),
+        ("model_type", "roberta", "model_type is 'roberta'; akunu converts 'bert' encoders only"),
+        ("architectures", ["BertForSequenceClassification"], "head.output.weight follows"),
     ],
 )
 def test_encoders_that_a_file_would_lose_a_part_of_are_refused(

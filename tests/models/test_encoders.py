@@ -285,8 +285,8 @@ def test_modules_that_are_not_here_are_refused(tmp_path) -> None:
     ("name", "text", "message"),
     [
         ("modules.json", "null", "list"),
-        ("1_Pooling/config.json", "[]", "is no JSON object"),
-        ("sentence_bert_config.json", "3", "is no JSON object"),
+        ("1_Pooling/config.json", "[]", "is not a JSON object"),
+        ("sentence_bert_config.json", "3", "is not a JSON object"),
         ("sentence_bert_config.json", '{"max_seq_length": 0}', "max_seq_length is 0; it must be 1"),
         (
             "sentence_bert_config.json",
@@ -297,7 +297,7 @@ def test_modules_that_are_not_here_are_refused(tmp_path) -> None:
         (
             "config_sentence_transformers.json",
             '{"default_prompt_name": "a"}',
-            "none of its prompts",
+            "not one of its prompts",
         ),
     ],
 )

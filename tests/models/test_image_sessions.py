@@ -122,7 +122,11 @@ def test_what_a_session_refuses_leaves_it_as_it_was(model: Any, tmp_path: Path) 
     session.append(question(drawn(1)))
     n, messages = session.n_tokens, len(session.messages)
     cases = [
-        (question(drawn(1), b"no image"), akunu.ArgumentError, "no image that is read here"),
+        (
+            question(drawn(1), b"no image"),
+            akunu.ArgumentError,
+            "not an image in a supported format",
+        ),
         (question(tmp_path / "none.png"), akunu.ArgumentError, "cannot be read"),
         (question(Image.new("1", (9000, 9000))), akunu.ArgumentError, "9000 x 9000 pixels"),
         (question("cat.png"), akunu.ArgumentError, "fetched"),
@@ -140,6 +144,6 @@ def test_what_a_session_refuses_leaves_it_as_it_was(model: Any, tmp_path: Path) 
     assert not (tmp_path / "session").exists()
     with pytest.raises(akunu.ArgumentError, match="context_overflow"):
         session.generate(context_overflow="shift")
-    why = "only text is read here, ember"
+    why = "only text is supported, ember"
     with akunu.load("ember", context=512) as ember, pytest.raises(akunu.ArgumentError, match=why):
         ember.session().append(question(tmp_path / "none.png"))

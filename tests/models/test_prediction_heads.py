@@ -286,7 +286,7 @@ def refusal_of(path: Path, **options: Any) -> str:
 def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedModelError, match="a prediction head was asked for"):
         akunu.load("ember", prediction_head=True)
-    with pytest.raises(ArgumentError, match="draft and prediction_head both propose tokens"):
+    with pytest.raises(ArgumentError, match="draft and prediction_head both draft tokens"):
         LoadOptions(prediction_head=True, draft="ember")
     with pytest.raises(ArgumentError, match="gpus must be 1"):
         LoadOptions(prediction_head=True, gpus=2)

@@ -74,7 +74,7 @@ def test_vectors_that_have_no_cosine_are_refused() -> None:
             similarity(["a", "b"], narrow)
         with pytest.raises(ArgumentError, match=r"second must be a vector or \[n, dim\], got \["):
             similarity(narrow, np.ones((1, 2, 3)))
-    with pytest.raises(ArgumentError, match=r"as many vectors: got 2 and 3"):
+    with pytest.raises(ArgumentError, match=r"equal numbers of vectors: got 2 and 3"):
         SentenceEncoder.similarity_pairwise(narrow, np.ones((3, 3)))
     assert SentenceEncoder.similarity_pairwise(narrow[0], narrow).shape == (2,)
 
@@ -95,7 +95,9 @@ def test_it_closes_what_it_loaded_and_nothing_else(folder, model) -> None:
 
 
 def test_what_makes_no_sense_is_refused(model, encoder) -> None:
-    with pytest.raises(ArgumentError, match="the model is loaded: threads would change nothing"):
+    with pytest.raises(
+        ArgumentError, match="the model is loaded already: threads would have no effect"
+    ):
         SentenceEncoder(model, threads=1)
     with pytest.raises(ArgumentError, match="convert_to_numpy is False"):
         encoder.encode("a", convert_to_numpy=False)

@@ -110,6 +110,32 @@ def test_a_window_has_the_same_bits_whatever_is_beside_it(model: SpeechModel) ->
         assert one.tobytes() == other.result().tobytes()
 
 
+def test_windows_are_encoded_while_others_write(model: SpeechModel) -> None:
+    native = model._open()
+    windows = [_core.SpeechWindow(mel_of(seed)) for seed in range(5)]
+
+    def begun(window: _core.SpeechWindow) -> _core.Generation:
+        return native.start(
+            np.array(some_tokens(3), np.uint32),
+            max_tokens=60,
+            stop_ids=[],
+            sampling=SamplingOptions(temperature=20.0).packed(seed=1),
+            logit_bias={},
+            window=window,
+        )
+
+    def taken(generation: _core.Generation) -> list[int]:
+        found: list[int] = []
+        while (more := generation.next()) is not None:
+            found += more
+        return found
+
+    alone = [taken(begun(window)) for window in windows]
+    fresh = [_core.SpeechWindow(mel_of(seed)) for seed in range(5)]
+    first, *others = [begun(window) for window in fresh]
+    assert [taken(each) for each in (first, *others)] == alone
+
+
 def test_windows_are_encoded_once_for_several_texts(model: SpeechModel) -> None:
     native, window = model._open(), _core.SpeechWindow(mel_of(3))
     text = np.array(some_tokens(8), np.uint32)
@@ -293,7 +319,7 @@ def test_languages_have_probabilities(model: SpeechModel, english: SpeechModel) 
     assert said.language == next(iter(found))
     assert said.language_probability == pytest.approx(next(iter(found.values())))
     assert english.languages == ("en",)
-    with pytest.raises(UnsupportedModelError, match="English alone"):
+    with pytest.raises(UnsupportedModelError, match="only English"):
         english.detect_language(samples)
 
 
@@ -327,7 +353,7 @@ def test_options_that_make_no_sense_are_named(
 
 def test_english_models_refuse_what_they_do_not_know(english: SpeechModel) -> None:
     for option in ({"language": "de"}, {"task": "translate"}):
-        with pytest.raises(ArgumentError, match="English alone"):
+        with pytest.raises(ArgumentError, match="only English"):
             english.transcribe(noise(0.1), **option)  # type: ignore[call-overload]
 
 

@@ -276,7 +276,7 @@ def test_each_kind_of_model_names_what_loads_it(tmp_path: Path, whole: bytes) ->
     pickle.write_bytes(b"PK\x03\x04" + bytes(26) + b"archive/data.pkl")
     with pytest.raises(UnsupportedModelError, match="PyTorch checkpoint"):
         load_whisper(pickle)
-    with pytest.raises(ArgumentError, match=r"no such file .* fetched by akunu\.pull"):
+    with pytest.raises(ArgumentError, match=r"no such file .* akunu\.pull downloads"):
         load_whisper(tmp_path / "missing.bin")
     for nothing in ("", None):
         with pytest.raises(ArgumentError, match=r"path is .*; it must be the path of a file"):

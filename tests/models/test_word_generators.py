@@ -86,7 +86,7 @@ def test_a_generator_of_words_runs_as_it_lies(model_case: Cases, tmp_path: Path,
     ("kind", "message"),
     [
         ("WordLevel", "model is of type 'WordLevel', for which GGUF has no tokenizer model"),
-        ("WordPiece", "GGUF has BERT's alone"),
+        ("WordPiece", "GGUF has only BERT's form"),
     ],
 )
 def test_a_tokenizer_that_gguf_has_not_is_refused_by_name(

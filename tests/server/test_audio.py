@@ -263,7 +263,7 @@ def test_a_bad_field_is_named(client, case: str) -> None:
     ("audio", "words"),
     [
         (b"", "is empty"),
-        (b"no audio at all, just words", "format is unknown"),
+        (b"no audio at all, just words", "in a known format"),
         (AUDIO[:30_000], "is cut off"),
         (wav(np.zeros(0)), "holds no samples"),
     ],

@@ -74,7 +74,7 @@ def test_two_forms_at_once_are_refused(client: httpx.Client) -> None:
     body = {"messages": SUM, "guided_regex": "a", "grammar": 'root ::= "a"'}
     answer = client.post("/v1/chat/completions", json=body)
     assert answer.status_code == 400
-    assert "one form" in answer.json()["error"]["message"]
+    assert "use only one of them" in answer.json()["error"]["message"]
 
 
 def test_what_no_grammar_holds_is_weakened_where_strict_is_false(client: httpx.Client) -> None:

@@ -271,7 +271,7 @@ def test_without_files_it_waits_and_says_so_once(start: Start) -> None:  # noqa:
     assert httpx.get(f"{address}/health", timeout=30).status_code == 200
     process.terminate()
     log = process.communicate(timeout=30)[1]
-    assert log.count("no more connections can be taken") == 1
+    assert log.count("no more connections are possible") == 1
     assert len(log.splitlines()) < 20
 
 

@@ -261,14 +261,14 @@ def test_what_a_model_reads_is_told(reader: httpx.Client, client: httpx.Client) 
 @each_line(
     ("part", "why"),
     [
-        (image_url(FIRST) | {"image_url": {"url": "https://a.example/cat.png"}}, "fetched"),
-        (image_url(FIRST) | {"image_url": "http://127.0.0.1/cat.png"}, "fetched"),
-        (image_url(FIRST) | {"image_url": {"url": "file:///etc/hostname"}}, "fetched"),
-        (image_url(FIRST) | {"image_url": {"url": "/etc/hostname"}}, "fetched"),
+        (image_url(FIRST) | {"image_url": {"url": "https://a.example/cat.png"}}, "fetch"),
+        (image_url(FIRST) | {"image_url": "http://127.0.0.1/cat.png"}, "fetch"),
+        (image_url(FIRST) | {"image_url": {"url": "file:///etc/hostname"}}, "fetch"),
+        (image_url(FIRST) | {"image_url": {"url": "/etc/hostname"}}, "fetch"),
         (image_url(FIRST) | {"image_url": {"url": 3}}, "must be a text"),
         ({"type": "image_url"}, "must be a text"),
-        ({"type": "image", "image": "/etc/hostname"}, "fetched"),
-        ({"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}, "BMP are"),
+        ({"type": "image", "image": "/etc/hostname"}, "fetch"),
+        ({"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}, "and BMP"),
         ({"type": "image_url", "image_url": {"url": url_of(FIRST)[:-60]}}, "base64|damaged"),
         (
             {"type": "image_url", "image_url": {"url": "data:image/png;base64,BOMB"}},
@@ -301,12 +301,12 @@ def test_bad_images_are_refused_by_name(
         (
             "/v1/messages",
             {"type": "image", "source": {"type": "url", "url": "https://a.example/cat.png"}},
-            "fetched",
+            "fetch",
         ),
-        ("/v1/messages", {"type": "image", "source": {"type": "file", "file_id": "f"}}, "fetched"),
+        ("/v1/messages", {"type": "image", "source": {"type": "file", "file_id": "f"}}, "fetch"),
         ("/v1/messages", {"type": "image", "source": {"type": "base64"}}, "source.data"),
         ("/v1/messages", {"type": "image"}, "source must be"),
-        ("/v1/messages", {"type": "document", "source": {}}, "not read here"),
+        ("/v1/messages", {"type": "document", "source": {}}, "not supported"),
         (
             "/v1/messages",
             {
@@ -316,15 +316,15 @@ def test_bad_images_are_refused_by_name(
                     {"type": "image", "source": {"type": "url", "url": "https://a.example"}}
                 ],
             },
-            "fetched",
+            "fetch",
         ),
         (
             "/v1/messages",
             {"type": "tool_result", "tool_use_id": "1", "content": [{"type": "document"}]},
             "text and images",
         ),
-        ("/v1/responses", {"type": "input_image", "file_id": "f"}, "fetched"),
-        ("/v1/responses", {"type": "input_image", "image_url": "https://a.example/"}, "fetched"),
+        ("/v1/responses", {"type": "input_image", "file_id": "f"}, "fetch"),
+        ("/v1/responses", {"type": "input_image", "image_url": "https://a.example/"}, "fetch"),
         ("/v1/responses", {"type": "input_file", "file_data": "a"}, "only text"),
     ],
 )

@@ -243,10 +243,10 @@ def _other_token(records: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "status", "message"),
     [
-        (_other_device, 409, "begun with another device, version or context"),
-        (_other_prompt, 409, "begun with another prompt"),
+        (_other_device, 409, "started with another device, version or context"),
+        (_other_prompt, 409, "started with another prompt"),
         (_other_version, 500, "version 2 of the form"),
-        (_other_token, 500, "came out differently at step 2"),
+        (_other_token, 500, "differs at step 2"),
     ],
 )
 def test_an_answer_that_cannot_go_on_says_so(
@@ -322,7 +322,7 @@ def test_old_answers_are_deleted_and_the_oldest_where_there_are_too_many(tmp_pat
 
 def test_a_folder_is_one_servers(tmp_path: Path) -> None:
     first = Journal(tmp_path / "new", 1, 1.0)
-    with pytest.raises(ArgumentError, match="is another server's"):
+    with pytest.raises(ArgumentError, match="is in use by another server"):
         create_app(ServerSettings(journal=tmp_path / "new"))
     asyncio.run(first.close())
     asyncio.run(Journal(tmp_path / "new", 1, 1.0).close())

@@ -65,7 +65,7 @@ def longest_wait(client: httpx.Client, path: str, body: dict[str, Any]) -> tuple
         (
             "/v1/tokenize",
             {"content": "a b " * 150_000, "with_pieces": True},
-            "the texts of at most 262144 are told",
+            "at most 262144 are converted",
         ),
         (
             "/v1/chat/completions",

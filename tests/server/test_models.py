@@ -83,7 +83,7 @@ def test_a_models_name_counts_in_any_case() -> None:
 
 def test_a_name_that_may_be_two_is_refused() -> None:
     models = ServedModels({"ab": "ember", "AB": "ember"})
-    with pytest.raises(ApiError, match="may be ab or AB") as error:
+    with pytest.raises(ApiError, match="matches ab or AB") as error:
         models.find("Ab")
     assert error.value.status == 400
 
@@ -93,7 +93,7 @@ def test_models_get_names() -> None:
     assert list(named_sources(given)) == ["x", "https://example.org/a.gguf?b=c", "b"]
     with pytest.raises(ArgumentError, match="two models are called 'a'"):
         named_sources(["x/a.gguf", "y/a.gguf"])
-    with pytest.raises(ArgumentError, match="is no model"):
+    with pytest.raises(ArgumentError, match="is not a model"):
         named_sources(["=a"])
 
 

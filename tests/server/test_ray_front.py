@@ -162,7 +162,7 @@ def test_a_stream_whose_replica_dies_ends_with_an_error_of_its_dialect(
     last = json.loads(events(answer)[-1])
     for key in error:
         last = last[key]
-    assert last in ("replica_died", "the replica that wrote the answer died")
+    assert last in ("replica_died", "the replica died while it wrote the answer")
     assert client.get("/health").status_code == 200
 
 

@@ -111,7 +111,7 @@ def test_a_long_document_is_cut_where_that_is_asked(client) -> None:
         ({"query": "a", "documents": ["b", 5]}, "documents", r"documents\[1\] must be a text"),
         ({"query": 5, "documents": ["b"]}, "query", "query"),
         ({"query": "a", "documents": ["b"], "top_n": 0}, "top_n", "top_n"),
-        ({"query": "a", "documents": ["b"], "texts": ["c"]}, "texts", "two ways"),
+        ({"query": "a", "documents": ["b"], "texts": ["c"]}, "texts", "mean the same"),
         ({"query": "a", "documents": ["b"], "rank_fields": ["x"]}, "rank_fields", "is its text"),
         ({"query": "a", "documents": ["b", "a " * 70]}, "documents", r"documents\[1\].*takes 64"),
         ({"query": "a", "documents": ["b"], "model": "bert"}, "model", "bert"),

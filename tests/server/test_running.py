@@ -71,13 +71,13 @@ def test_stop_ends_the_one_that_is_meant(
     assert listed["address"] == address
     assert listed["models"] == ["ember"]
     assert main(["stop", "1"]) == 1
-    assert "no server here" in capsys.readouterr().err
+    assert "no server on this machine" in capsys.readouterr().err
     assert httpx.get(f"{address}/health").status_code == 200
     assert main(["stop", address.rpartition(":")[2]]) == 0
     assert f"stopped {process.pid}" in capsys.readouterr().err
     assert process.wait(timeout=30) == 0
     assert main(["stop"]) == 1
-    assert "no server runs here" in capsys.readouterr().err
+    assert "no server runs on this machine" in capsys.readouterr().err
     assert main(["ps"]) == 0
 
 
@@ -91,4 +91,4 @@ def test_of_several_one_must_be_named(state: Path, capsys: pytest.CaptureFixture
 
             fcntl.flock(file, fcntl.LOCK_EX)
             assert main(["stop"]) == 2
-    assert "several servers run here" in capsys.readouterr().err
+    assert "several servers run" in capsys.readouterr().err

@@ -100,8 +100,8 @@ def test_what_is_wrong_is_said_in_one_line(
             (["none.gguf"], "none.gguf"),
             (["a=ember", "a=ember"], "two models are called 'a'"),
             (["--config", "no.toml"], "no.toml"),
-            (["--port", str(port)], "Address already in use; `akunu ps` shows the servers"),
-            (["--unix-socket", str(tmp_path)], "there is something else of that name"),
+            (["--port", str(port)], "Address already in use; `akunu ps` lists the servers"),
+            (["--unix-socket", str(tmp_path)], "another file has that name"),
             (["ember", "b=none.gguf"], "none.gguf"),
             (["--tls-certificate", "no", "--tls-key", "no"], "tls_certificate no cannot be read"),
             (["--tls-certificate", "empty", "--tls-key", "empty"], "empty cannot be used: "),
@@ -128,7 +128,8 @@ def test_with_little_address_space_it_does_not_begin(tmp_path: Path) -> None:
         "from akunu.cli.main import main; sys.exit(main(['serve', '--port', '0', 'ember', "
         "'--context', '4096', '--threads', '2']))"  # each takes 8 MiB for its stack
     )
-    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    # NumPy takes some of the address space, for each of these threads.
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "OPENBLAS_NUM_THREADS": "2"}
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60
     )

@@ -93,7 +93,7 @@ def test_of_several_models_one_says_whose_an_adapter_is() -> None:
         ServedModels({"a": "ember", "b": "ember"}, LoadOptions(adapters={"odd": "odd.gguf"}))
     with pytest.raises(ArgumentError, match=r"'c:odd': there is no model 'c'"):
         ServedModels({"a": "ember"}, LoadOptions(adapters={"c:odd": "odd.gguf"}))
-    with pytest.raises(ArgumentError, match=r"both called 'a:odd'"):
+    with pytest.raises(ArgumentError, match=r"have the same name, 'a:odd'"):
         ServedModels({"a": "ember", "a:odd": "ember"}, LoadOptions(adapters={"a:odd": "odd.gguf"}))
 
 

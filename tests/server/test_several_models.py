@@ -199,7 +199,7 @@ def test_a_model_has_several_names() -> None:
 
 def test_a_name_in_other_case_that_may_be_two_models_is_refused() -> None:
     models = ServedModels({"ab,AB": "ember", "aB": "ember"})
-    with pytest.raises(ApiError, match="may be ab or AB or aB"):
+    with pytest.raises(ApiError, match="matches ab or AB or aB"):
         models.find("Ab")
     assert ServedModels({"ab,AB": "ember"}).find("Ab").name == "ab"
 

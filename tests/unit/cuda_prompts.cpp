@@ -81,13 +81,14 @@ void test_which_shapes() {
             "warpgroup_matmul_q4_0_r128 ",
         functions(Format::q4_0, long_row));
   check(functions(Format::q6_k, long_row) ==
-            "round_input_1 warpgroup_matmul_q6_k_r32 warpgroup_matmul_q6_k_r64 ",
-        "no large tiles");
+            "round_input_1 warpgroup_matmul_q6_k_r32 warpgroup_matmul_q6_k_r64 "
+            "warpgroup_matmul_q6_k_r128 ",
+        functions(Format::q6_k, long_row));
   check(functions(Format::q4_0, {4096, 4128, {}}) == "split_input gemm_q4_0 ",
         "a row is no multiple of 256");
   check(functions(Format::f16, {7, 64, {}}) == "round_input_1 warpgroup_matmul_f16_r128 ",
         "halves in rows of 64");
-  check(functions(Format::q5_1, long_row) == "split_input gemm_q5_1 ", "a format without");
+  check(functions(Format::q2_k, long_row) == "split_input gemm_q2_k ", "a format without");
   const Kernel added = kernel_for(Operation::matmul_add, {Format::q4_0}, long_row);
   check(constant_of(added.launches[1], 1) == 1, "it adds");
 }
@@ -118,8 +119,8 @@ void test_rows() {
             std::to_string(rows) + " rows have " + std::to_string(serving) + " launches");
     }
     const auto* bytes = reinterpret_cast<const std::byte*>(&params);
-    // Of each row: f16 numbers, two more for each 32 of them (their sum), and a float32 factor.
-    check(kernel.workspace_bytes(bytes, 300) == 384ull * (4096 * 2 + 4096 / 32 * 4 + 4),
+    // Of each row: F16 numbers and a float32 factor.
+    check(kernel.workspace_bytes(bytes, 300) == 384ull * (4096 * 2 + 4),
           "what a rounded input takes");
   }
 }
@@ -135,7 +136,7 @@ void test_groups() {
   check(functions_of(mixed) ==
             "round_input_of_group_1 warpgroup_matmul_group_q4_k_r32 "
             "warpgroup_matmul_group_q4_k_r128 "
-            "warpgroup_matmul_group_q6_k_r32 warpgroup_matmul_group_q6_k_r64 ",
+            "warpgroup_matmul_group_q6_k_r32 warpgroup_matmul_group_q6_k_r128 ",
         functions_of(mixed));
   const Scope scope{reinterpret_cast<const std::byte*>(&params), 20, 0};
   check(mixed.launches[1].grid(scope).threadgroups[1] == 4 &&
@@ -144,16 +145,16 @@ void test_groups() {
   check(constant_of(mixed.launches.front(), 7) == 0, "the workspace is theirs");
 
   // One member stays with tensor cores of single warps: the input is there twice.
-  const Kernel both = kernel_for(Operation::matmul_group, {Format::q4_0, Format::q5_1}, params);
+  const Kernel both = kernel_for(Operation::matmul_group, {Format::q4_0, Format::q2_k}, params);
   check(both.launches[0].function == "split_input_of_group" &&
             both.launches[1].function == "round_input_of_group_1" &&
-            both.launches.back().function == "gemm_group_q5_1",
+            both.launches.back().function == "gemm_group_q2_k",
         functions_of(both));
   check(constant_of(both.launches[1], 7) == 1 && constant_of(both.launches[2], 7) == 1,
         "the rounded input is behind the other one");
   const auto* bytes = reinterpret_cast<const std::byte*>(&params);
   check(both.workspace_bytes(bytes, 21) ==
-            (21 * 16 * 200 + 255) / 256 * 256 + 128ull * (512 * 2 + 512 / 32 * 4 + 4),
+            (21 * 16 * 200 + 255) / 256 * 256 + 128ull * (512 * 2 + 4),
         "there is room for both");
 
   // Halves and pairs of bfloat16 numbers.
@@ -167,7 +168,7 @@ void test_groups() {
             constant_of(numbers.launches.back(), 7) == 0,
         "pairs are behind halves");
   check(numbers.workspace_bytes(bytes, 21) ==
-            128ull * (512 * 2 + 512 / 32 * 4 + 4) + 128ull * (512 * 4 + 4),
+            128ull * (512 * 2 + 4) + 128ull * (512 * 4 + 4),
         "there is room for both kinds");
 }
 

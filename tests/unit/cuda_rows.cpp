@@ -78,8 +78,8 @@ void test_streamed_rows() {
                                     {2u, "round_rows_q1 streamed_matmul_q4_0_q1 "},
                                     {4u, "round_rows_q1 streamed_matmul_q4_0_q1 "},
                                     {5u, "round_rows_q2 streamed_matmul_q4_0_q2 "},
-                                    {9u, "round_rows_q4 streamed_matmul_q4_0_q4 "},
-                                    {16u, "round_rows_q4 streamed_matmul_q4_0_q4 "},
+                                    {9u, "round_rows_q4 streamed_tile_matmul_q4_0_q4 "},
+                                    {16u, "round_rows_q4 streamed_tile_matmul_q4_0_q4 "},
                                     {17u, "round_rows_q8 streamed_tile_matmul_q4_0_q8 "},
                                     {32u, "round_rows_q8 streamed_tile_matmul_q4_0_q8 "},
                                     {33u, "round_rows_q16 streamed_tile_matmul_q4_0_q16 "},
@@ -91,7 +91,7 @@ void test_streamed_rows() {
   const auto grid = streamed.launches.back().grid(scope);
   check(grid.threadgroups[0] == 3 && grid.threadgroups[1] == 16 && grid.threads[0] == 640,
         "groups of 64 rows, tiles of 256 weight rows");
-  check(grid.threadgroup_bytes[0] == 256 + 1024 + 256 * 64 * 4 + 2 * (8 * 72 * 64 + 256 * 144) &&
+  check(grid.threadgroup_bytes[0] == 256 + 1024 + 3 * (8 * 64 * 64 + 256 * 144) &&
             grid.threadgroup_bytes[0] + kConstantBytes <= kBlockBytes,
         "memory of a tile");
   // 48 tiles of all groups leave room for two blocks of each, 16 for eight.
@@ -101,13 +101,13 @@ void test_streamed_rows() {
   const auto rounding = streamed.launches[streamed.launches.size() - 2].grid(scope);
   check(rounding.threadgroups[0] == 3 * 64 && rounding.threadgroup_bytes[0] == 0,
         "rows of whole groups are rounded");
-  // 72 bytes for 32 numbers of 64 rows; of each eight scales and sums of squares. Behind them the sums of eight classes of
+  // 64 bytes for 32 numbers of 64 rows; of each eight scales and sums of squares. Behind them the sums of eight classes of
   // 66 tiles.
-  const uint64_t rounded = 2 * (1024 / 32 * 72 * 64 + 64 * 16 * 4);
+  const uint64_t rounded = 2 * (1024 / 32 * 64 * 64 + 64 * 16 * 4);
   check(streamed.workspace_bytes(reinterpret_cast<const std::byte*>(&params), 65) ==
             rounded + 66ull * 8 * 256 * 64 * 4,
         "room for two groups");
-  check(streamed.workspace_bytes(reinterpret_cast<const std::byte*>(&params), 16) == rounded / 2,
+  check(streamed.workspace_bytes(reinterpret_cast<const std::byte*>(&params), 8) == rounded / 2,
         "few rows go by no tiles");
   const MatmulParams wide{32000, 1024, {}};
   const Kernel large = kernel_for(Operation::matmul, {Format::q8_0}, wide);
@@ -147,7 +147,7 @@ void test_plans() {
           const uint32_t slack = window_bytes % 16 == 0 ? 0 : 14;
           const uint32_t waiting = plan.pass == 0 ? 0 : 1024 * std::max(2 * quads, 4u);
           const uint32_t bytes =
-              384 + pass * 8 * 72 * rows + plan.n_slots * (waiting + 512 * rows) +
+              384 + pass * 8 * 64 * rows + plan.n_slots * (waiting + 512 * rows) +
               plan.n_stages * 256 * ((plan.chunk * window_bytes + slack + 15) / 16 | 1u);
           check(plan.bytes == bytes && bytes + kConstantBytes <= kBlockBytes,
                 "the memory: " + which);
@@ -223,7 +223,7 @@ void test_a_group_that_is_streamed_in_part() {
             "rows_matvec_group_q2_k ",
         functions_of(kernel, 3));
   const auto* params = reinterpret_cast<const std::byte*>(&group);
-  check(kernel.workspace_bytes(params, 2) == 2048 / 32 * 72 * 64 + 64 * 16 * 4,
+  check(kernel.workspace_bytes(params, 2) == 2048 / 32 * 64 * 64 + 64 * 16 * 4,
         "of 64 rounded rows");
   check(kernel.workspace_bytes(params, 64) > 64ull * 2048 / 32 * 36 * 4, "of 64 staged rows");
 }

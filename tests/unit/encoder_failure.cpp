@@ -53,12 +53,11 @@ void test_a_failed_image_ends_its_own_text(const std::string& path) {
     numbers[0] = number;
     return request(with_image, 8, {{.first = 3, .image = engine.scheduler.image(numbers)}});
   };
-  for (const Program& program :
-       {engine.model->programs.encode_image, engine.model->programs.project_image}) {
+  for (const EncoderPart& part : engine.model->programs.encoder.parts) {
     const auto beside = engine.scheduler.generate(request(prompt, n_tokens));
     std::array<uint32_t, 1> first{};
     check(beside->next(first, kWait) == 1, "the text beside has begun");
-    device->fails = program.handle;
+    device->fails = part.program.handle;
     const auto failed = engine.scheduler.generate(shown(0.25f));
     check(contains(message_of<DeviceError>([&] { collect(*failed); }), "no memory is left"),
           "the text with the image ends with what failed");

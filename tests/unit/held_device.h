@@ -12,7 +12,7 @@ namespace akunu::test {
 
 // While it is held, `wait` does not return, so the scheduler sees all requests of the meantime at once in
 // its next step. Records the number of rows and the priority of each submission.
-class HeldDevice final : public DeviceVariant {
+class HeldDevice : public DeviceVariant {
  public:
   explicit HeldDevice(uint32_t max_prompt_rows = 512, uint32_t max_mixed_rows = 64,
                       uint32_t max_crowded_rows = 0)

@@ -1,4 +1,4 @@
-// The smallest model that reads images, a Gemma 3 of one layer with an encoder of one, as a directory.
+// The smallest model that reads images, a Gemma 3 of one layer with an encoder of one or more, as a directory.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,9 @@ constexpr uint32_t kImageToken = 63, kImageTokens = 4;
 
 class ImageModelWriter {
  public:
-  explicit ImageModelWriter(const std::filesystem::path& folder) {
+  explicit ImageModelWriter(const std::filesystem::path& folder, uint32_t patches_per_side = 4,
+                            uint32_t n_encoder_layers = 1)
+      : n_patches_(patches_per_side * patches_per_side), n_encoder_layers_(n_encoder_layers) {
     std::filesystem::create_directories(folder);
     std::ofstream(folder / "config.json") << R"({
       "architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3",
@@ -27,8 +29,9 @@ class ImageModelWriter {
         "query_pre_attn_scalar": 32, "layer_types": ["full_attention"]},
       "vision_config": {
         "model_type": "siglip_vision_model", "hidden_size": 64, "intermediate_size": 96,
-        "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 56, "patch_size": 14,
-        "vision_use_head": false}})";
+        "num_attention_heads": 2, "patch_size": 14, "vision_use_head": false,
+        "num_hidden_layers": )" << n_encoder_layers
+                                          << R"(, "image_size": )" << 14 * patches_per_side << "}}";
     write_text();
     write_encoder();
     save(folder / "model.safetensors");
@@ -77,14 +80,16 @@ class ImageModelWriter {
       add(tower + name + ".bias", {shape[0]});
     };
     add_both("embeddings.patch_embedding", {64, 3, 14, 14});
-    add(tower + "embeddings.position_embedding.weight", {16, 64});
+    add(tower + "embeddings.position_embedding.weight", {n_patches_, 64});
     add_both("post_layernorm", {64});
-    for (const char* const name : {"q", "k", "v", "out"})
-      add_both(std::string("encoder.layers.0.self_attn.") + name + "_proj", {64, 64});
-    for (const char* const name : {"layer_norm1", "layer_norm2"})
-      add_both(std::string("encoder.layers.0.") + name, {64});
-    add_both("encoder.layers.0.mlp.fc1", {96, 64});
-    add_both("encoder.layers.0.mlp.fc2", {64, 96});
+    for (uint32_t i = 0; i < n_encoder_layers_; ++i) {
+      const std::string layer = "encoder.layers." + std::to_string(i) + ".";
+      for (const char* const name : {"q", "k", "v", "out"})
+        add_both(layer + "self_attn." + name + "_proj", {64, 64});
+      for (const char* const name : {"layer_norm1", "layer_norm2"}) add_both(layer + name, {64});
+      add_both(layer + "mlp.fc1", {96, 64});
+      add_both(layer + "mlp.fc2", {64, 96});
+    }
     add("multi_modal_projector.mm_input_projection_weight", {64, 64});
     add("multi_modal_projector.mm_soft_emb_norm.weight", {64});
   }
@@ -99,6 +104,7 @@ class ImageModelWriter {
                static_cast<std::streamsize>(numbers_.size() * sizeof(float)));
   }
 
+  const uint32_t n_patches_, n_encoder_layers_;
   std::string header_;
   std::vector<float> numbers_;
   uint32_t seed_ = 1;

@@ -174,7 +174,7 @@ def test_a_token_that_is_none_is_refused(numbers: list[Any], message: str) -> No
         ([], None, r"nothing writes a space as U\+2581"),
         ([], pre_tokenizers.Split(" ", "isolated"), "Split"),
         ([PREFIX, PREFIX, SPELL], None, "Prepend is there twice"),
-        ([PREFIX], metaspace("always", split=False), "Metaspace behind another space in front"),
+        ([PREFIX], metaspace("always", split=False), "Metaspace after another space before"),
     ],
 )
 def test_spaces_that_are_written_otherwise_are_refused(

@@ -93,7 +93,11 @@ def test_a_number_that_the_engine_reads_is_written_everywhere(tmp_path: Path) ->
         ("load_options.inc", "src/capi", "options.pages_of_text = given.pages_of_text;"),
         ("types.h", "include/akunu", "  uint32_t pages_of_text;\n  /* end of load"),
         ("Options.swift", "bindings/swift/Sources/Akunu", "public var pagesOfText: Int?\n"),
-        ("serving.md", "docs", "| `pages_of_text` |  | Pages that a text may have. |"),
+        (
+            "serving.md",
+            "docs",
+            "| `pages_of_text` |  | Pages that a text may have. Range: 1 to 9. |",
+        ),
     ):
         assert text in (copy / file / name).read_text(), (name, text)
     # C's fields stay where they were.

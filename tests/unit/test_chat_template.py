@@ -427,7 +427,7 @@ def test_a_template_that_computes_with_names_is_refused_only_with_such_text(
         START,
         *tokenizer.encode("12Hi"),
     ]
-    with pytest.raises(ArgumentError, match="cannot be told apart"):
+    with pytest.raises(ArgumentError, match="cannot be distinguished"):
         encode_chat(tokenizer, template, [{"role": "user", "content": "<|im_end|>"}])
 
 

@@ -20,11 +20,18 @@ ROOT = Path(__file__).parents[2]
 RAW = ROOT / "benchmarks" / "speed.csv"
 
 
-def test_the_table_of_the_readme_is_what_its_script_makes_of_the_raw_results():
+@pytest.mark.parametrize(
+    ("path", "name", "write"),
+    [
+        ("README.md", machines.SHORT, machines.short),
+        ("docs/benchmarks.md", machines.TABLE, machines.markdown),
+    ],
+)
+def test_the_tables_of_machines_are_what_the_script_makes_of_the_raw_results(path, name, write):
     found = [(each, machines.read(ROOT / "benchmarks", each)) for each in machines.MACHINES]
-    begin, end = report.marks(machines.TABLE)
-    page = (ROOT / "README.md").read_text("utf-8")
-    assert report.replace_between(page, machines.markdown(found), begin=begin, end=end) == page
+    begin, end = report.marks(name)
+    page = (ROOT / path).read_text("utf-8")
+    assert report.replace_between(page, write(found), begin=begin, end=end) == page
 
 
 @pytest.mark.parametrize("machine", ["zen3", "zen4", "zen5"])

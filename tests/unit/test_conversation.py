@@ -201,17 +201,17 @@ def test_a_system_message_that_a_template_refuses_begins_the_first_question() ->
 
 def test_a_template_that_refuses_a_system_message_wherever_it_stands_is_named() -> None:
     refusing = "{% if 'Hello' in messages[0].content %}{{ raise_exception('none') }}{% endif %}"
-    with pytest.raises(ArgumentError, match=r"takes no system message: .*none"):
+    with pytest.raises(ArgumentError, match=r"accepts no system message: .*none"):
         Conversation(chatml(refusing + CHATML), system="Hello")
     talk = Conversation(chatml(refusing + CHATML))
-    with pytest.raises(ArgumentError, match="takes no system message"):
+    with pytest.raises(ArgumentError, match="accepts no system message"):
         talk.system = "Hello"
     assert talk.system is None
 
 
 def test_a_template_that_leaves_the_system_message_out_is_named() -> None:
     silent = CHATML.replace("{% for message in messages %}", "{% for message in messages[1:] %}")
-    with pytest.raises(ArgumentError, match="leaves it out"):
+    with pytest.raises(ArgumentError, match="does not write it"):
         Conversation(chatml(silent), system="Hello")
 
 
@@ -357,5 +357,5 @@ def test_a_budget_opens_the_thoughts_and_is_that_of_the_reply() -> None:
     talk.add("yes?", "", begun, "Hm")
     talk.reopen()
     assert talk.prompt("yes?") == [*prompt, *begun]
-    with pytest.raises(ArgumentError, match="knows no thoughts"):
+    with pytest.raises(ArgumentError, match="has no thinking"):
         Conversation(chatml()).thinking_budget = 7

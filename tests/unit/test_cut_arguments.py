@@ -26,7 +26,7 @@ def test_every_beginning_is_read(text: str) -> None:
 def test_what_begins_no_object_is_refused() -> None:
     assert arguments_so_far("") == {}
     for text in ("[1, 2", '"a', "hello", "{'a': 1", '{"a" = 1, "b": 2', "{" * 200):
-        with pytest.raises(ValueError, match="begins no object"):
+        with pytest.raises(ValueError, match="does not begin an object"):
             arguments_so_far(text)
 
 

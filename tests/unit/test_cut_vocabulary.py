@@ -1,4 +1,4 @@
-"""tools/cut_vocabulary.py: fewer tokens, and the same ones for the texts that were asked for."""
+"""tools/cut_vocabulary.py: fewer tokens, and the same ones for the texts that were requested."""
 
 from __future__ import annotations
 

@@ -19,6 +19,11 @@ def test_a_page_lists_the_families_of_the_package(page: str) -> None:
     assert text == with_list(text, LISTS[page]()), "run: python -m tools.family_lists"
 
 
+def test_the_readme_counts_the_families() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"[{len(_core.families())} model families]" in text
+
+
 def test_families_have_names_of_their_own() -> None:
     families = _core.families()
     architectures = [family["architecture"] for family in families]

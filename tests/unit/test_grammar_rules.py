@@ -141,7 +141,7 @@ def test_a_choice_may_have_thousands_of_texts() -> None:
 
 
 def test_rules_too_deep_and_texts_that_are_no_unicode_are_refused() -> None:
-    with pytest.raises(GrammarError, match="groups lie too deep"):
+    with pytest.raises(GrammarError, match="groups are nested too deeply"):
         from_rules("root ::= " + "(" * 3000 + '"a"' + ")" * 3000)
     for make in (from_regex, from_rules):
         with pytest.raises(akunu.ArgumentError, match="lone surrogate at character 10"):
@@ -161,7 +161,7 @@ def test_a_regular_expression_matches_the_whole_text() -> None:
     ("pattern", "column", "reason"),
     [
         ("a(?=b)", 2, "a look ahead"),
-        ("a(?<!b)", 2, "a negative look behind"),
+        ("a(?<!b)", 2, "a negative lookbehind"),
         ("(a)\\1", 4, "a reference back"),
         ("a(b", 2, "unclosed group"),
         ("x[z-a]", 3, "range"),

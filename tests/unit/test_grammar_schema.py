@@ -164,7 +164,7 @@ def test_the_opposite_of_a_recursive_schema_is_recursive() -> None:
         ({"items": {"pattern": "a" * 50_001}}, "/items/pattern", "50001 characters, of which"),
         ({"items": {"pattern": "(a)\\1"}}, "/items/pattern", "reference back at character 4"),
         ({"items": {"pattern": "a("}}, "/items/pattern", "unclosed group at character 2"),
-        ({"items": {"type": "text"}}, "/items/type", '"text" is no type'),
+        ({"items": {"type": "text"}}, "/items/type", '"text" is not a type'),
         ({"$ref": "#/nowhere"}, "/$ref", "is not in this schema"),
         ({"$ref": "https://example.com/other"}, "/$ref", "not fetched"),
         ({"anyOf": [{"contains": {"type": "null"}}]}, "/anyOf/0/contains", "somewhere in a list"),
@@ -173,7 +173,7 @@ def test_the_opposite_of_a_recursive_schema_is_recursive() -> None:
         ({"minLength": -1}, "/minLength", "0 or more"),
         ({"properties": {"a": 3}}, "/properties/a", "an object or a boolean"),
         ({"items": {"enum": ["a", "\ud800"]}}, "/items/enum/1", "lone surrogate"),
-        ({"const": float("nan")}, "", "no JSON"),
+        ({"const": float("nan")}, "", "not JSON"),
         ({"items": {"format": "regex", "type": "string"}}, "/items/format", "format regex"),
         (
             {"a": 1, "type": "object", "required": ["x"], "properties": {"x": False}},
@@ -205,7 +205,7 @@ def test_a_weakened_grammar_lists_what_it_leaves_out_and_its_texts_are_looked_at
     assert not accepts(grammar, '["a"]')
     assert mistakes(grammar, "[1, 3]") == ()
     assert len(mistakes(grammar, "[2, 2]")) == 3
-    assert "no JSON" in mistakes(grammar, "[1,")[0]
+    assert "not JSON" in mistakes(grammar, "[1,")[0]
 
 
 def test_weakening_leaves_an_assertion_out_only_where_that_accepts_more() -> None:
@@ -340,8 +340,8 @@ def test_the_page_about_it_shows_what_its_code_prints(capsys: pytest.CaptureFixt
 def test_a_schema_may_be_a_text() -> None:
     assert accepts(from_schema('{"type": "null"}'), "null")
     for text, reason in (
-        ("{", "no JSON"),
-        ('{"const": NaN}', "no JSON: it has the number NaN"),
+        ("{", "not JSON"),
+        ('{"const": NaN}', "not JSON: it has the number NaN"),
         ("[]", "an object, true or false is expected, not \\[\\]"),
         ("null", "is expected, not null"),
     ):

@@ -97,7 +97,7 @@ def test_the_older_form_has_sums_over_calls(tmp_path: Path) -> None:
     [
         (b"", "needs 4 bytes, 0 are left"),
         (b"\xff\xff\xff\xff", "the number of entries is -1"),
-        (b"hello, world: no matrix", "it is no importance matrix"),
+        (b"hello, world: no matrix", "it is not an importance matrix"),
         (struct.pack("<i", 0), "it has no entries"),
         (dat_file({"a": (1, [1.0, 2.0])})[:-1], "a needs 8 bytes, 7 are left"),
         (dat_file({"a": (1, [float("nan")])}), "a has a number that is negative, infinite or none"),

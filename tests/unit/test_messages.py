@@ -124,7 +124,7 @@ def test_a_call_that_no_notation_says_is_refused_rather_than_left_out() -> None:
     with pytest.raises(ArgumentError, match=r"^messages\[1\]\['tool_calls'\]: this model's chat"):
         unknown.render(called(ARGUMENTS))
     template = ChatTemplate(LEAVES_OUT.replace("SIGNS", "<|tool_call_start|> <|tool_call_end|>"))
-    with pytest.raises(ArgumentError, match=r"its notation \(lfm2\) cannot say these"):
+    with pytest.raises(ArgumentError, match=r"its notation \(lfm2\) cannot express these"):
         template.render(called({"no name": 1}))
 
 
@@ -173,7 +173,7 @@ def test_a_template_that_knows_parts_gets_them() -> None:
     [
         (
             {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url"}]},
-            r"messages\[0\]\['content'\]\[1\] is of type 'image_url': only text is read here",
+            r"messages\[0\]\['content'\]\[1\] is of type 'image_url': only text is supported",
         ),
         ({"role": "user", "content": []}, r"messages\[0\]\['content'\] is an empty list"),
         ({"role": "user", "content": ["a"]}, r"\['content'\]\[0\] must be a dict, got str"),

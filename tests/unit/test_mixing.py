@@ -48,5 +48,7 @@ def test_a_size_that_nothing_has_is_refused() -> None:
     tensors = some_tensors(0)
     least = sum(each.choices[0].size for each in tensors)
     assert {choice.type_name for choice in best_mix(tensors, least)} == {"Q2"}
-    with pytest.raises(ArgumentError, match=f"the smallest mix has {least} bytes, {least - 1} are"):
+    with pytest.raises(
+        ArgumentError, match=f"the smallest mix has {least} bytes, the limit is {least - 1}"
+    ):
         best_mix(tensors, least - 1)

@@ -79,7 +79,7 @@ def test_samplers_that_akunu_does_not_have_are_noted() -> None:
     assert notes == (
         "general.sampling.xtc_probability is ignored: akunu has no such sampler",
         "general.sampling.mirostat is ignored: akunu has no such sampler",
-        "general.sampling.sequence is ignored: akunu's samplers have an order of their own",
+        "general.sampling.sequence is ignored: akunu's samplers have their own order",
         "general.sampling.dry_base is ignored: akunu has no such sampler",
     )
 
@@ -90,7 +90,7 @@ def test_samplers_that_are_off_need_no_note() -> None:
 
 # --- generation_config.json ----------------------------------------------------------------------
 
-BESIDE = "sampling defaults are those of generation_config.json, beside the model's file"
+BESIDE = "sampling defaults are those of generation_config.json, next to the model file"
 
 
 def beside(folder: Path, config: object, **values: object) -> tuple[dict[str, float | int], object]:
@@ -148,7 +148,7 @@ def test_what_cannot_be_taken_from_the_configuration_is_noted(tmp_path: Path) ->
 def test_a_configuration_that_is_none_is_noted_and_ignored(tmp_path: Path, text: str) -> None:
     options, notes = beside(tmp_path, text)
     assert options == {}
-    assert notes == (f"{tmp_path / 'generation_config.json'} is ignored: it is no JSON object",)
+    assert notes == (f"{tmp_path / 'generation_config.json'} is ignored: it is not a JSON object",)
 
 
 def test_without_any_of_them_there_are_no_defaults(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_special_tokens_are_those_of_the_settings(tmp_path: Path) -> None:
 
 def test_another_class_is_refused(tmp_path: Path) -> None:
     folder = write(tmp_path / "model", trained().get_vocab(), tokenizer_class="OtherTokenizer")
-    with pytest.raises(UnsupportedModelError, match=r"_config\.json says 'OtherTokenizer'"):
+    with pytest.raises(UnsupportedModelError, match=r"_config\.json has 'OtherTokenizer'"):
         akunu.Tokenizer.from_directory(folder)
 
 
@@ -131,11 +131,11 @@ def test_another_class_is_refused(tmp_path: Path) -> None:
     [
         (b"", "the ranks of its tokens are not 0, 1, 2"),
         (b"YQ== 0\nYg== 2\n", "the ranks of its tokens are not 0, 1, 2"),
-        (b"YQ== 0\nYQ== 1\n", "a token is there twice"),
-        (b"YQ== 0\n", "the byte 0 is no token"),
-        (b"YQ== 0\n*** 1\n", "line 2 is no token in base64 and its rank"),
-        (b"YQ==\n", "line 1 is no token in base64 and its rank"),
-        (b"YQ== one\n", "line 1 is no token in base64 and its rank"),
+        (b"YQ== 0\nYQ== 1\n", "a token occurs twice"),
+        (b"YQ== 0\n", "the byte 0 is not a token"),
+        (b"YQ== 0\n*** 1\n", "line 2 is not a token in base64 with its rank"),
+        (b"YQ==\n", "line 1 is not a token in base64 with its rank"),
+        (b"YQ== one\n", "line 1 is not a token in base64 with its rank"),
     ],
 )
 def test_what_is_no_such_file_is_refused(tmp_path: Path, data: bytes, message: str) -> None:

@@ -73,9 +73,9 @@ def test_there_is_nothing_to_add_without_bos_and_eos() -> None:
     assert len(tokenizer.encode("a")) == 1
     assert tokenizer.notes == (
         "tokenizer.ggml.bos_token_id is missing: no BOS is added to texts, although the model "
-        "wants one",
+        "expects one",
         "tokenizer.ggml.eos_token_id is missing: no EOS is added to texts, although the model "
-        "wants one",
+        "expects one",
     )
 
 
@@ -101,7 +101,8 @@ def test_a_token_that_is_not_utf_8_is_its_bytes_and_no_text_becomes_it(kind: int
     metadata["tokenizer.ggml.merges"] = ["a b", "\udcff \udcfe"]
     tokenizer = Tokenizer.from_metadata(metadata)
     assert tokenizer.notes == (
-        "tokenizer.ggml.tokens[256] and 1 more are not valid UTF-8: no text becomes one of them",
+        "tokenizer.ggml.tokens[256] and 1 more are not valid UTF-8: "
+        "text is never tokenized to them",
         "tokenizer.ggml.merges[1] is not valid UTF-8: ignored",
     )
     assert tokenizer.token_bytes(256) == b"\xff\xfe"

@@ -147,14 +147,14 @@ def test_a_form_of_several_parts_or_with_free_text_is_refused() -> None:
     choice = from_choice(["yes"])
     free = Grammar(llguidance=choice.llguidance, after=FreeText(until=("x",)))
     for form in (Grammar(llguidance=several), free):
-        with pytest.raises(ArgumentError, match="beside tools it may have neither"):
+        with pytest.raises(ArgumentError, match="with tools it may have neither"):
             required_calls(WAYS["hermes-1"], TOOLS, {}, most=1, form=form)
 
 
 def test_a_schema_that_makes_no_sense_is_refused_with_the_name_of_its_tool() -> None:
     tools = {**TOOLS, "bad": {"properties": {"a": {"type": "text"}}}}
     for way in WAYS.values():
-        with pytest.raises(ArgumentError, match=r"tool 'bad': .*\"text\" is no type"):
+        with pytest.raises(ArgumentError, match=r"tool 'bad': .*\"text\" is not a type"):
             required_calls(way, tools, {}, most=None)
 
 

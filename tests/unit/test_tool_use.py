@@ -172,7 +172,7 @@ def test_a_model_whose_notation_is_unknown_cannot_be_made_to_call() -> None:
         "{{ m.content }}{% endfor %}"
     )
     assert use(odd).parser is None
-    with pytest.raises(UnsupportedModelError, match="how this model writes calls is not known"):
+    with pytest.raises(UnsupportedModelError, match="the notation of tool calls in this model"):
         use(odd, choice="required")
 
 

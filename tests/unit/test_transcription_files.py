@@ -122,8 +122,8 @@ def test_each_word_is_underlined_while_it_is_spoken() -> None:
         ("doc", {}, "there is no format 'doc'; there are txt, srt"),
         ("srt", {"max_line_width": 0}, "max_line_width"),
         ("srt", {"line_width": 4}, "has no 'line_width'; it has max_line_width"),
-        ("srt", {"max_words": 2, "max_line_width": 40}, "goes without"),
-        ("srt", {"max_line_width": 40}, "needs the times of words"),
+        ("srt", {"max_words": 2, "max_line_width": 40}, "cannot be used with"),
+        ("srt", {"max_line_width": 40}, "needs times of words"),
     ],
 )
 def test_what_makes_no_sense_is_refused(format: str, layout: dict[str, Any], said: str) -> None:

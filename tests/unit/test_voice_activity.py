@@ -158,7 +158,7 @@ def test_without_detection_all_of_it_is_speech() -> None:
     ("arguments", "error", "said"),
     [
         ({"vad": "webrtc"}, ArgumentError, 'vad must be True, False, "energy" or "silero"'),
-        ({"vad_model": "x.onnx"}, ArgumentError, 'vad_model belongs to vad="silero"'),
+        ({"vad_model": "x.onnx"}, ArgumentError, 'vad_model needs vad="silero"'),
         ({"vad": "silero", "vad_model": "no.onnx"}, AkunuError, "there is no file no.onnx"),
         ({"vad": "silero", "vad_model": __file__}, AkunuError, "cannot be read as an ONNX model"),
     ],
@@ -172,7 +172,7 @@ def test_what_cannot_be_done_is_said(
 
 def test_a_missing_model_of_silero_is_never_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(silero.importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(AkunuError, match=r"silero_vad\.onnx as vad_model=PATH"):
+    with pytest.raises(AkunuError, match=r"vad_model to the path of silero_vad\.onnx"):
         speech_spans(np.zeros(RATE, np.float32), "silero")
 
 

@@ -251,7 +251,7 @@ REFUSED: list[tuple[str, Any, type[akunu.AkunuError], str]] = [
         'post_processor {"type": "Other"}',
     ),
     ("model.vocab", {"a": -1}, ModelFormatError, "model.vocab has -1 as the id of 'a'"),
-    ("model.vocab", ["a"], ModelFormatError, "model.vocab is no object"),
+    ("model.vocab", ["a"], ModelFormatError, "model.vocab is not an object"),
     ("model.unk_token", 7, UnsupportedModelError, "cannot use model"),
 ]
 

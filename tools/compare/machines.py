@@ -1,6 +1,7 @@
-"""One table of several machines: a few models, prompts and tokens, beside the peer.
+"""Tables of several machines: a few models, prompts and tokens, next to the peer.
 
-    python -m tools.compare machines benchmarks --write README.md
+    python -m tools.compare machines benchmarks --write docs/benchmarks.md
+    python -m tools.compare machines benchmarks --short --write README.md
 
 Of each machine the level that akunu takes there by itself, or the one that is named; of each test
 the newest measurement.
@@ -13,9 +14,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import geometric_mean
+from typing import TypeAlias
 
 from tools.compare.report import marks, replace_between
 from tools.compare.summary import all_lines
+
+Lines: TypeAlias = dict[tuple[str, str], dict[str, str]]
+"""The newest line of results of each model and test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,7 @@ MACHINES = (
 FORMATS = ("Q4_0", "Q4_K_M", "Q8_0")
 TESTS = ("pp512", "tg64")
 TABLE = "machines"
+SHORT = "machines in short"
 
 _HEADER = (
     "| machine, two cores of it | weights | prompt: akunu | llama.cpp | ratio "
@@ -44,20 +50,20 @@ _HEADER = (
 )
 
 
-def newest(lines: Iterable[dict[str, str]]) -> dict[tuple[str, str], dict[str, str]]:
+def newest(lines: Iterable[dict[str, str]]) -> Lines:
     """The latest line of each (model, test)."""
-    found: dict[tuple[str, str], dict[str, str]] = {}
+    found: Lines = {}
     for line in sorted(lines, key=lambda line: line["date"]):
         found[line["model"], line["test"]] = line
     return found
 
 
-def read(folder: Path, machine: Machine) -> dict[tuple[str, str], dict[str, str]]:
+def read(folder: Path, machine: Machine) -> Lines:
     lines = all_lines(folder / "speed.csv", f"{machine.key}/compare-*")
     return newest(line for line in lines if line["level"] == machine.level)
 
 
-def markdown(found: Sequence[tuple[Machine, dict[tuple[str, str], dict[str, str]]]]) -> str:
+def markdown(found: Sequence[tuple[Machine, Lines]]) -> str:
     """The table; its last rows are geometric means over all formats that were measured."""
     rows, means = [*_HEADER], []
     for machine, lines in found:
@@ -68,15 +74,8 @@ def markdown(found: Sequence[tuple[Machine, dict[tuple[str, str], dict[str, str]
                 line = lines[f"{model}-{weights}", test]
                 cells += [line["akunu"], line["peer"], f"{float(line['ratio']):.2f}"]
             rows.append("| " + " | ".join(cells) + " |")
-        ratios = {
-            test: [float(line["ratio"]) for (_, name), line in lines.items() if name == test]
-            for test in TESTS
-        }
-        dates = sorted(line["date"][:10] for line in lines.values())
-        prompts, tokens = (geometric_mean(ratios[test]) for test in TESTS)
         means.append(
-            f"{machine.name}: {prompts:.2f} and {tokens:.2f} ({len(ratios['tg64'])} formats, "
-            f"{dates[0]} to {dates[-1]})"
+            "{}: {:.2f} and {:.2f} ({} formats, {} to {})".format(machine.name, *_means(lines))
         )
     versions = {line["peer_version"] for _, lines in found for line in lines.values()}
     facts = (
@@ -87,17 +86,40 @@ def markdown(found: Sequence[tuple[Machine, dict[tuple[str, str], dict[str, str]
     return "\n".join([*rows, "", facts])
 
 
+def _means(lines: Lines) -> tuple[float, float, int, str, str]:
+    """Geometric means of ratios, prompts and tokens; the number of formats; first and last date."""
+    ratios = {
+        test: [float(line["ratio"]) for (_, name), line in lines.items() if name == test]
+        for test in TESTS
+    }
+    dates = sorted(line["date"][:10] for line in lines.values())
+    prompts, tokens = (geometric_mean(ratios[test]) for test in TESTS)
+    return prompts, tokens, len(ratios["tg64"]), dates[0], dates[-1]
+
+
+def short(found: Sequence[tuple[Machine, Lines]]) -> str:
+    """A line for each machine, with the means over all formats."""
+    rows = ["| two cores of | prompts | generated tokens | formats | measured |"]
+    rows.append("|---|---:|---:|---:|---|")
+    for machine, lines in found:
+        prompts, tokens, n_formats, _, last = _means(lines)
+        rows.append(f"| {machine.name} | {prompts:.1f} | {tokens:.1f} | {n_formats} | {last} |")
+    return "\n".join(rows)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, help="where speed.csv is")
     parser.add_argument("--write", type=Path, help="put the table into this document")
+    parser.add_argument("--short", action="store_true", help="a line for each machine")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    table = markdown([(each, read(arguments.folder, each)) for each in MACHINES])
+    found = [(each, read(arguments.folder, each)) for each in MACHINES]
+    table = short(found) if arguments.short else markdown(found)
     if arguments.write is None:
         print(table)
         return 0
-    begin, end = marks(TABLE)
+    begin, end = marks(SHORT if arguments.short else TABLE)
     page = arguments.write.read_text(encoding="utf-8")
     text = replace_between(page, table, begin=begin, end=end)
     arguments.write.write_text(text, encoding="utf-8")

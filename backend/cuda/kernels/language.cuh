@@ -250,11 +250,6 @@ AKUNU_DEVICE void fetch_to_cache(const uchar* from, ulong n_bytes) {
 #endif
 }
 
-// The same of the cache line that has a byte.
-AKUNU_DEVICE void fetch_line_to_cache(const uchar* at) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(at)) : "memory");
-}
-
 // --- Atomics ---------------------------------------------------------------------------------------
 
 enum memory_order { memory_order_relaxed };

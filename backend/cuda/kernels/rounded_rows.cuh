@@ -10,29 +10,22 @@ namespace gpu {
 constexpr uint kStreamWarps = 8, kStreamThreads = 32 * kStreamWarps;
 constexpr uint kStreamWindow = 256, kWindowUnits = kStreamWindow / 32;
 
-// Rounded input rows, in shared memory or in the workspace. Of a unit 32 halves, of a window the sums of each 16 of them, each sum as
-// two halves and times kOfSums: both as 64 bytes, B of two products. Lane t of four has words t, 4 + t (first product), 8 + t and
-// 12 + t of those. In a unit these are numbers 4 t and 4 t + 2, then 4 t + 1 and 4 t + 3; the second product has the same
-// numbers of the other 16 inputs, divided by 16, because codes in the upper half of a byte are 16 times as large. In the
-// sums they are both sums of units 2 t and 2 t + 1, then their rounding errors. The 16-byte pieces are in the order of
-// wgmma's 64-byte swizzle.
+// Rounded input rows, in shared memory or in the workspace. A window is eight pieces of 32 F16 numbers in 64 bytes: a piece is B of two
+// products. Lane t of four multiplies units 2 t and 2 t + 1 of a window, so that it reads their scales once. Piece p has eight
+// numbers for it: of unit 2 t + p / 4, with part = p % 4, numbers 4 part and 4 part + 2 in word t, 4 part + 1 and 4 part + 3 in
+// word 4 + t (first product), and the same of the unit's second 16 numbers in words 8 + t and 12 + t (second product). The 16
+// bytes of words 4 i to 4 i + 3 are in the order of wgmma's 64-byte swizzle.
 constexpr uint kInputBytes = 64;
-constexpr float kOfSums = 1.0f / 64;
-// The scale of a class is 2^e, 2^e to 2^(e + 1) its largest number, which is brought to 2^14; codes count as 2^-24.
-constexpr float kOfSum = kOfCodes / 16384.0f;
+// The scale of a class is 2^e, where its largest number is from 2^e to 2^(e + 1): that number is brought to 2^14.
+constexpr float kOfSum = 1.0f / 16384.0f;
 template <uint kQuads>
 struct RoundedRows {
   static constexpr uint kRows = kQuads == 0 ? 1 : 4 * kQuads;
   static constexpr uint kAllBytes = kInputBytes * kRows;
-  uchar* halves;  // [unit][row]
-  uchar* sums;    // [window][row]
-  AKUNU_DEVICE static RoundedRows at(uchar* memory, uint n_units) {
-    return {memory, memory + n_units * kAllBytes};
-  }
-  static constexpr uint kBytesOfUnit = kAllBytes + kAllBytes / kWindowUnits;
-  // Which piece lies where piece 0 would, in the row'th of 64 bytes.
-  AKUNU_DEVICE static uint swizzle(uint unit, uint row) {
-    return (kQuads == 0 ? unit : row) / 2 % 4;
+  uchar* halves;  // [window][piece][row]
+  // Which 16 bytes of a piece lie first.
+  AKUNU_DEVICE static uint swizzle(uint piece, uint row) {
+    return (kQuads == 0 ? piece : row) / 2 % 4;
   }
   AKUNU_DEVICE static uint* word(uchar* of_row, uint index, uint swizzled) {
     return reinterpret_cast<uint*>(of_row) + (index ^ 4 * swizzled);
@@ -45,14 +38,14 @@ struct RowNumbers {
   static constexpr uint kRows = RoundedRows<kQuads>::kRows;
   float *scales, *squares;
   AKUNU_DEVICE static RowNumbers of(RoundedRows<kQuads> rows, uint k) {
-    float* const scales = reinterpret_cast<float*>(rows.sums + k / kStreamWindow * rows.kAllBytes);
+    float* const scales = reinterpret_cast<float*>(rows.halves + k / 32 * rows.kAllBytes);
     return {scales, scales + kStreamWarps * kRows};
   }
 };
 template <uint kQuads>
 AKUNU_DEVICE ulong rounded_group_bytes(uint k) {
   using Rows = RoundedRows<kQuads>;
-  return ulong(k / 32) * Rows::kBytesOfUnit + Rows::kRows * 2 * kStreamWarps * sizeof(float);
+  return ulong(k / 32) * Rows::kAllBytes + Rows::kRows * 2 * kStreamWarps * sizeof(float);
 }
 
 // The threads of a block round a row, multiplied by the norm's weights if there is a norm. Four lanes round a unit, as four lanes
@@ -127,54 +120,29 @@ AKUNU_DEVICE float round_row_to_halves(const float* input, const float* norm, ui
   const uint exponent = max(simd_max(most) >> 23, 15u);
   const bool is_finite = exponent < 255;
   const float inverse = as_type<float>(is_finite ? (268 - exponent) << 23 : 0u);
-  struct RoundedUnit {
-    uint halves[4];
-    float sums[2];
-  };
-  const auto round_unit = [&](const float4(&x)[2]) {
-    RoundedUnit own;
+  const auto round_unit = [&](uint unit, const float4(&x)[2]) {
+    if (unit >= n_units) return;
+    const uint piece = unit % 2 * 4 + t, word = unit % kWindowUnits / 2;
+    uchar* const own = to.halves +
+                       (unit / kWindowUnits * kWindowUnits + piece) * Rounded::kAllBytes +
+                       kInputBytes * row;
+    const uint swizzled = Rounded::swizzle(piece, row);
 #pragma unroll
     for (uint i = 0; i < 2; ++i) {
-      const float by = i == 0 ? inverse : inverse * 0.0625f;
-      own.halves[2 * i] = pack_halves(x[i].x * by, x[i].z * by);
-      own.halves[2 * i + 1] = pack_halves(x[i].y * by, x[i].w * by);
-      own.sums[i] = (low_half(own.halves[2 * i]) + high_half(own.halves[2 * i])) +
-                    (low_half(own.halves[2 * i + 1]) + high_half(own.halves[2 * i + 1]));
-      own.sums[i] += simd_shuffle_xor(own.sums[i], 1);
-      own.sums[i] += simd_shuffle_xor(own.sums[i], 2);
+      *Rounded::word(own, 8 * i + word, swizzled) = pack_halves(x[i].x * inverse, x[i].z * inverse);
+      *Rounded::word(own, 8 * i + 4 + word, swizzled) =
+          pack_halves(x[i].y * inverse, x[i].w * inverse);
     }
-    return own;
   };
-  const auto store_unit = [&](uint unit, const RoundedUnit& rounded) {
-    if (unit >= n_units) return;
-    uchar* const own = to.halves + unit * Rounded::kAllBytes + kInputBytes * row;
 #pragma unroll
-    for (uint i = 0; i < 4; ++i)
-      *Rounded::word(own, 4 * i + t, Rounded::swizzle(unit, row)) = rounded.halves[i];
-    if (t != 0) return;
-    const uint window = unit / kWindowUnits, place = unit % 2 * 8 + unit % kWindowUnits / 2;
-    uchar* const own_sums = to.sums + window * Rounded::kAllBytes + kInputBytes * row;
-    const float first = rounded.sums[0] * kOfSums, second = rounded.sums[1] * (16 * kOfSums);
-    const uint upper = pack_halves(first, second);
-    *Rounded::word(own_sums, place, Rounded::swizzle(window, row)) = upper;
-    *Rounded::word(own_sums, place + 4, Rounded::swizzle(window, row)) =
-        pack_halves(first - low_half(upper), second - high_half(upper));
-  };
-  // (Two at a time: their shuffles need not wait for one another.)
-#pragma unroll
-  for (uint i = 0; i < kKept; i += 2)
-    if (kTogether * i < n_units) {
-      const uint other = i + 1 < kKept ? i + 1 : i;
-      const RoundedUnit rounded[2] = {round_unit(kept[i]), round_unit(kept[other])};
-      store_unit(first + kTogether * i, rounded[0]);
-      if (other != i) store_unit(first + kTogether * other, rounded[1]);
-    }
+  for (uint i = 0; i < kKept; ++i)
+    if (kTogether * i < n_units) round_unit(first + kTogether * i, kept[i]);
   for (uint turn = kKept; kTogether * turn < n_units; ++turn) {
     float4 x[2], w[2];
     load_unit(input, first + kTogether * turn, x);
     if (kNormalise) load_unit(norm, first + kTogether * turn, w);
     times_norm(x, w);
-    store_unit(first + kTogether * turn, round_unit(x));
+    round_unit(first + kTogether * turn, x);
   }
   return as_type<float>(is_finite ? exponent << 23 : 0x7fc00000u);
 }
@@ -202,7 +170,7 @@ AKUNU_DEVICE void round_row_of_several(const float* input, const float* norm, bo
                                        uint k, uchar* group, uint row, bool is_there,
                                        uint thread_index) {
   using Rows = RoundedRows<kQuads>;
-  const Rows to = Rows::at(group, k / 32);
+  const Rows to{group};
   const uint warp = thread_index / 32, lane = thread_index % 32;
   float squares = 0.0f, scale = 0.0f;
   if (is_there) {
@@ -211,8 +179,7 @@ AKUNU_DEVICE void round_row_of_several(const float* input, const float* norm, bo
     squares = simd_sum(squares);
   } else {
     inputs_ready();  // the workspace may still be read
-    // (The sums follow the halves.)
-    for (uint i = warp; i < k / 32 + k / kStreamWindow; i += kStreamWarps)
+    for (uint i = warp; i < k / 32; i += kStreamWarps)
       if (lane < kInputBytes / 4)
         reinterpret_cast<uint*>(to.halves + i * Rows::kAllBytes + kInputBytes * row)[lane] = 0;
   }

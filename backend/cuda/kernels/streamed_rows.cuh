@@ -4,16 +4,13 @@
 // 1. A tile is 16 weight rows. One warp copies the tiles of its block, a chunk of k at a time, to a ring of stages in
 //    shared memory (cp.async.bulk, an mbarrier for each stage). It begins before the input is ready, while the launch
 //    before this one runs, so that the first stages are there when the input is.
-// 2. Input rows are rounded to F16 (rounded_rows.cuh). A weight's code is an unsigned byte. Read as the bits of an F16 number it is
-//    exactly the code times 2^-24, so that unpacking needs no arithmetic. Tensor cores multiply (mma.m16n8k16, sums in float32).
-// 3. The k columns are divided into units of 32 and windows of eight units. The sum of products of a unit begins at zero; one fma
-//    multiplies it by the weight's scale and adds it. One more product for each window subtracts the codes' offsets, or the minima,
-//    times the sums of the inputs. Window w has class w % 8. A class is summed in the order of k; then the classes are multiplied
-//    by their powers of two and summed in order. So the bits of an output depend on its weight row and its input row alone. The
-//    tiles of streamed_tile.cuh sum in the same order.
-// 4. Of a tile each of the kStreamWarps warps has the windows of a class. A product has eight columns. Several rows: a
-//    column for each. One row: a column for each unit of a window; a lane has two of a weight row's eight sums then, and the total
-//    goes from lane to lane.
+// 2. Input rows are rounded to F16 (rounded_rows.cuh), and so are dequantised weights (streamed_weights.cuh). Tensor cores multiply and
+//    add (mma.m16n8k16, sums in float32).
+// 3. The k columns are divided into windows of 256. Window w has class w % 8. The products of a class are added up in the order of k;
+//    then the classes are multiplied by their inputs' powers of two and added up in order. So the bits of an output depend on its
+//    weight row and its input row alone. The tiles of streamed_tile.cuh add in the same order.
+// 4. Each of the kStreamWarps warps computes one class of a tile. A product has eight columns, one for each input row; one input row is
+//    in all of them.
 // 5. One row is rounded by each block. Several rows are rounded by a launch before this one, which writes them to the
 //    workspace (round_rows); a second warp copies them to shared memory. If all of k does not fit there, it is copied in
 //    parts, and the sums of the tiles are kept from one part to the next.
@@ -26,8 +23,6 @@
 namespace gpu {
 
 constexpr uint kStreamTileRows = 16, kStreamMostStages = 16;
-// streamed_weights.cuh gives the codes of so many units at a time.
-constexpr uint kStepUnits = 4, kStepsOfWindow = 2;
 // Named barrier of the warps that multiply.
 constexpr uint kMultiplyBarrier = 1;
 
@@ -80,13 +75,12 @@ struct StreamWalk {
   }
 };
 
-// A lane's sums for a tile, of weight rows l / 4 and l / 4 + 8. One row: the total on its way through the lanes. Several: of input
-// rows 8 e + 2 (l % 4) and the one behind it.
+// A lane's sums for a tile, those of mma.m16n8k16: of[e][2 r + c] is of weight row l / 4 + 8 r and input row 8 e + 2 (l % 4) + c. Where
+// there are fewer than eight input rows, the others repeat them.
 template <uint kQuads>
 struct TileSums {
-  static constexpr uint kEights = kQuads < 2 ? 1 : kQuads / 2, kColumns = kQuads == 0 ? 1 : 2;
-  static constexpr uint kFloats = 2 * kEights * kColumns;
-  float of[2][kEights][kColumns];
+  static constexpr uint kEights = kQuads < 2 ? 1 : kQuads / 2, kFloats = 4 * kEights;
+  float of[kEights][4];
 };
 
 // A block's shared memory: barriers, squares, and behind them what the plan says.
@@ -116,182 +110,53 @@ struct StreamMemory {
     own.inputs_empty = own.inputs_full + 1;
     own.scales = reinterpret_cast<float*>(memory + kScaleAt);
     own.squares = reinterpret_cast<float*>(memory + kSquaresAt);
-    own.inputs = Rows::at(memory + kInputsAt, n_units);
-    own.waiting =
-        reinterpret_cast<float*>(own.inputs.sums + n_units / kWindowUnits * Rows::kAllBytes);
+    own.inputs = {memory + kInputsAt};
+    own.waiting = reinterpret_cast<float*>(own.inputs.halves + n_units * Rows::kAllBytes);
     own.slots = own.waiting + (plan.pass == 0 ? 0 : plan.n_slots * kWaitingFloats);
     own.ring = reinterpret_cast<uchar*>(own.slots + plan.n_slots * kSlotFloats);
     return own;
   }
 };
 
-// A unit of two weight rows as the A operands of its two products: codes are the bits of halves.
-struct UnitCodes {
+// A piece of two weight rows as the A operands of its two products (RoundedRows says which weights a lane has).
+struct PieceWeights {
   uint of[2][4];
 };
 template <class F>
-AKUNU_DEVICE UnitCodes unit_codes(const uchar* first, const uchar* second, uint step, uint unit,
-                                  uint t) {
-  const StepCodes codes[2] = {F::codes(first, step, t), F::codes(second, step, t)};
-  UnitCodes own;
+AKUNU_DEVICE PieceWeights piece_weights(const uchar* const (&rows)[2], uint piece, uint t) {
+  uint numbers[2][4];
 #pragma unroll
-  for (uint r = 0; r < 2; ++r) {
-    const uint low = codes[r].of[unit][0], high = codes[r].of[unit][1];
-    if (F::kSecond == Second::is_16_fold) {
-      const uint odd = choose_bytes(low, 0u, 0x4341);
-      own.of[0][r] = low & 0x000f000fu;
-      own.of[0][2 + r] = odd & 0x000f000fu;
-      own.of[1][r] = low & 0x00f000f0u;
-      own.of[1][2 + r] = odd & 0x00f000f0u;
-      continue;
+  for (uint r = 0; r < 2; ++r) F::weights(rows[r], 2 * t + piece / 4, piece % 4, numbers[r]);
+  PieceWeights own;
+#pragma unroll
+  for (uint product = 0; product < 2; ++product)
+#pragma unroll
+    for (uint r = 0; r < 2; ++r) {
+      own.of[product][r] = numbers[r][2 * product];
+      own.of[product][2 + r] = numbers[r][2 * product + 1];
     }
-    own.of[0][r] = low & 0x00ff00ffu;
-    own.of[0][2 + r] = low >> 8 & 0x00ff00ffu;
-    own.of[1][r] = F::kSecond == Second::shift ? high << 4 & 0x0ff00ff0u : high & 0x00ff00ffu;
-    own.of[1][2 + r] =
-        F::kSecond == Second::shift ? high >> 4 & 0x0ff00ff0u : high >> 8 & 0x00ff00ffu;
-  }
   return own;
 }
 
-// The two products of a unit with eight columns, as one sum, or of formats with two scales as two.
-template <class F>
-AKUNU_DEVICE void multiply_unit(float (&products)[F::kScales][4], const UnitCodes& codes,
-                                const uint (&inputs)[4]) {
-#pragma unroll
-  for (uint s = 0; s < F::kScales; ++s)
-#pragma unroll
-    for (uint i = 0; i < 4; ++i) products[s][i] = 0.0f;
-  multiply_float16(products[0], codes.of[0], inputs[0], inputs[1]);
-  multiply_float16(products[F::kScales - 1], codes.of[1], inputs[2], inputs[3]);
-}
-
-// Adds to a sum what a unit gives: `product` of its first half or of all of it.
-template <class F>
-AKUNU_DEVICE float add_unit(const UnitScales<F>& weight, float product, float second, float sum) {
-  sum = fma(product, weight.scales[0], sum);
-  if (F::kScales == 2) sum = fma(second, weight.scales[F::kScales - 1], sum);
-  return sum;
-}
-
-// The A operands for the products with the sums of inputs, for one window of two weight rows.
-template <class F>
-AKUNU_DEVICE UnitCodes term_codes(const uchar* first, const uchar* second, uint window, uint t) {
-  UnitCodes own;
-#pragma unroll
-  for (uint half = 0; half < 2; ++half) {
-    const uint step = kStepsOfWindow * window + t / 2, unit = 2 * (t % 2) + half;
-    own.of[half][0] = own.of[half][2] = F::terms(first, step, unit);
-    own.of[half][1] = own.of[half][3] = F::terms(second, step, unit);
-  }
-  return own;
-}
-template <class F>
-AKUNU_DEVICE void multiply_terms(float (&products)[4], const UnitCodes& codes,
-                                 const uint (&sums)[4]) {
-#pragma unroll
-  for (uint i = 0; i < 4; ++i) products[i] = 0.0f;
-  multiply_float16(products, codes.of[0], sums[0], sums[1]);
-  multiply_float16(products, codes.of[1], sums[2], sums[3]);
-}
-
-// Multiplies a window: `rows` are the lane's two weight rows in a stage; `input` is the window among the inputs.
+// Multiplies a window: `rows` are the lane's two weight rows at the window, `inputs` the window's pieces.
 template <class F, uint kQuads>
-AKUNU_DEVICE void multiply_window(const uchar* const (&rows)[2], uint window,
-                                  RoundedRows<kQuads> inputs, uint input, uint lane,
+AKUNU_DEVICE void multiply_window(const uchar* const (&rows)[2], uchar* inputs, uint lane,
                                   TileSums<kQuads>& sums) {
   using Rows = RoundedRows<kQuads>;
-  const uint t = lane % 4;
-  const uint unit = kWindowUnits * input;
-  const float term_scales[2] = {F::term_scale(rows[0], kStepsOfWindow * window),
-                                F::term_scale(rows[1], kStepsOfWindow * window)};
-  const UnitCodes of_terms = term_codes<F>(rows[0], rows[1], window, t);
-  // B operands of eight columns: lane l names row l % 8 of piece l / 8 of each.
-  const uint column = lane % 8, piece = lane / 8;
-  if constexpr (kQuads == 0) {
-    // Column g is unit g, so that of each product two columns are of use: those of its unit, which one lane of four has.
-    uint own[4], own_sums[4];
-    load_matrices(own, Rows::word(inputs.halves + (unit + column) * Rows::kAllBytes, 4 * piece,
-                                  Rows::swizzle(unit + column, 0)));
-    load_matrices(own_sums, Rows::word(inputs.sums + input * Rows::kAllBytes, 4 * piece,
-                                       Rows::swizzle(input, 0)));
-    float kept[F::kScales][4];
+  // B operands of eight columns: lane l gives the address of words 4 (l / 8) to 4 (l / 8) + 3 of row l % 8. Where there are fewer
+  // than eight rows, they are repeated.
+  const uint row = lane % 8 % Rows::kRows;
 #pragma unroll
-    for (uint u = 0; u < kWindowUnits; ++u) {
-      const uint step = kStepsOfWindow * window + u / kStepUnits;
-      float products[F::kScales][4];
-      multiply_unit<F>(products, unit_codes<F>(rows[0], rows[1], step, u % kStepUnits, t), own);
+  for (uint piece = 0; piece < kWindowUnits; ++piece) {
+    const PieceWeights weights = piece_weights<F>(rows, piece, lane % 4);
+    uchar* const at = inputs + piece * Rows::kAllBytes + kInputBytes * row;
+    const uint swizzled = Rows::swizzle(piece, row);
 #pragma unroll
-      for (uint s = 0; s < F::kScales; ++s)
-#pragma unroll
-        for (uint r = 0; r < 2; ++r) {
-          float& of_lane = kept[s][2 * r + u % 2];
-          of_lane = u < 2 || t == u / 2 ? products[s][2 * r + u % 2] : of_lane;
-        }
-    }
-    float terms[4];
-    multiply_terms<F>(terms, of_terms, own_sums);
-    UnitScales<F> scales[2][2];
-#pragma unroll
-    for (uint r = 0; r < 2; ++r)
-#pragma unroll
-      for (uint i = 0; i < 2; ++i)
-        scales[r][i] = F::scales(rows[r], kStepsOfWindow * window + t / 2, 2 * (t % 2) + i);
-    // The total of a weight row comes to the lane of each two units, one after the other; it begins where the last
-    // window's ended.
-#pragma unroll
-    for (uint turn = 0; turn < 4; ++turn)
-#pragma unroll
-      for (uint r = 0; r < 2; ++r) {
-        float& sum = sums.of[r][0][0];
-        sum = simd_shuffle(sum, lane / 4 * 4 + (t + 3) % 4);
-#pragma unroll
-        for (uint i = 0; i < 2; ++i)
-          sum = add_unit<F>(scales[r][i], kept[0][2 * r + i], kept[F::kScales - 1][2 * r + i], sum);
-      }
-#pragma unroll
-    for (uint r = 0; r < 2; ++r)
-      sums.of[r][0][0] = fma(terms[2 * r], term_scales[r], sums.of[r][0][0]);
-  } else {
-    constexpr uint kEights = TileSums<kQuads>::kEights;
-    const auto load_columns = [&](uint(&to)[4], uchar* rows_of, uint e) {
-      // Of four rows columns 4 to 7 are columns 0 to 3 again.
-      const uint row = 8 * e + column % min(Rows::kRows, 8u);
-      load_matrices(to, Rows::word(rows_of + kInputBytes * row, 4 * piece, Rows::swizzle(0, row)));
-    };
-    const auto at_each = [&](const auto& act) {
-#pragma unroll
-      for (uint r = 0; r < 2; ++r)
-#pragma unroll
-        for (uint c = 0; c < 2; ++c) act(r, c % TileSums<kQuads>::kColumns, 2 * r + c);
-    };
-#pragma unroll
-    for (uint u = 0; u < kWindowUnits; ++u) {
-      const uint step = kStepsOfWindow * window + u / kStepUnits;
-      const UnitCodes of_unit = unit_codes<F>(rows[0], rows[1], step, u % kStepUnits, t);
-      const UnitScales<F> scales[2] = {F::scales(rows[0], step, u % kStepUnits),
-                                       F::scales(rows[1], step, u % kStepUnits)};
-#pragma unroll
-      for (uint e = 0; e < kEights; ++e) {
-        uint own[4];
-        load_columns(own, inputs.halves + (unit + u) * Rows::kAllBytes, e);
-        float products[F::kScales][4];
-        multiply_unit<F>(products, of_unit, own);
-        at_each([&](uint r, uint c, uint i) {
-          sums.of[r][e][c] =
-              add_unit<F>(scales[r], products[0][i], products[F::kScales - 1][i], sums.of[r][e][c]);
-        });
-      }
-    }
-#pragma unroll
-    for (uint e = 0; e < kEights; ++e) {
+    for (uint e = 0; e < TileSums<kQuads>::kEights; ++e) {
       uint own[4];
-      load_columns(own, inputs.sums + input * Rows::kAllBytes, e);
-      float terms[4];
-      multiply_terms<F>(terms, of_terms, own);
-      at_each([&](uint r, uint c, uint i) {
-        sums.of[r][e][c] = fma(terms[i], term_scales[r], sums.of[r][e][c]);
-      });
+      load_matrices(own, Rows::word(at + 8 * kInputBytes * e, lane / 8 * 4, swizzled));
+      multiply_float16(sums.of[e], weights.of[0], own[0], own[1]);
+      multiply_float16(sums.of[e], weights.of[1], own[2], own[3]);
     }
   }
 }
@@ -364,13 +229,10 @@ AKUNU_DEVICE void copy_rows(const StreamMemory<kQuads>& memory, const StreamWalk
     wait_for_phase(memory.inputs_empty, parity ^ 1);
     parity ^= 1;
     if (lane != 0) return;
-    const uint half_bytes = (end - begin) * kWindowUnits * Rows::kAllBytes;
-    const uint sum_bytes = (end - begin) * Rows::kAllBytes;
+    const uint n_bytes = (end - begin) * kWindowUnits * Rows::kAllBytes;
     stores_before_copies();
-    arrive_expecting(memory.inputs_full, half_bytes + sum_bytes);
-    copy_bytes(memory.inputs.halves, from.halves + begin * kWindowUnits * Rows::kAllBytes,
-               half_bytes, memory.inputs_full);
-    copy_bytes(memory.inputs.sums, from.sums + begin * Rows::kAllBytes, sum_bytes,
+    arrive_expecting(memory.inputs_full, n_bytes);
+    copy_bytes(memory.inputs.halves, from.halves + begin * kWindowUnits * Rows::kAllBytes, n_bytes,
                memory.inputs_full);
   };
   const auto nothing = [](auto...) {};
@@ -420,7 +282,7 @@ AKUNU_DEVICE void multiply_tiles(const StreamMemory<kQuads>& memory, const Strea
     own_class = (warp - tile * walk.n_windows) % kStreamWarps;
     if (F::kWindowBytes % 16 != 0)
       for (uint r = 0; r < 2; ++r) of_tile[r] = row_at(tile, g + 8 * r);
-    float* const all = &sums.of[0][0][0];
+    float* const all = &sums.of[0][0];
 #pragma unroll
     for (uint i = 0; i < TileSums<kQuads>::kFloats; ++i)
       all[i] = window == 0 ? 0.0f : waiting_of(slot)[i * kStreamThreads];
@@ -435,15 +297,19 @@ AKUNU_DEVICE void multiply_tiles(const StreamMemory<kQuads>& memory, const Strea
         rows[r] += bytes_before<F>(of_tile[r] + window * F::kWindowBytes);
     }
 #pragma unroll 1  // registers
-    for (uint i = (own_class - window) % kStreamWarps; i < n_windows; i += kStreamWarps)
-      multiply_window<F, kQuads>(rows, i, memory.inputs, window - pass + i, lane, sums);
+    for (uint i = (own_class - window) % kStreamWarps; i < n_windows; i += kStreamWarps) {
+      const uchar* const at[2] = {rows[0] + i * F::kWindowBytes, rows[1] + i * F::kWindowBytes};
+      uchar* const inputs = memory.inputs.halves +
+                            kWindowUnits * (window - pass + i) * RoundedRows<kQuads>::kAllBytes;
+      multiply_window<F, kQuads>(at, inputs, lane, sums);
+    }
     simdgroup_barrier(mem_flags::mem_none);
     if (lane == 0) arrive(memory.empty + ring.stage);
     ring.advance();
   };
   const auto end_tile = [&](uint slot, uint to) {
     if (to < walk.n_windows) {
-      const float* const all = &sums.of[0][0][0];
+      const float* const all = &sums.of[0][0];
 #pragma unroll
       for (uint i = 0; i < TileSums<kQuads>::kFloats; ++i)
         waiting_of(slot)[i * kStreamThreads] = all[i];
@@ -452,14 +318,12 @@ AKUNU_DEVICE void multiply_tiles(const StreamMemory<kQuads>& memory, const Strea
     float* const own =
         memory.slots + slot * Memory::kSlotFloats + own_class * kStreamTileRows * kRows;
 #pragma unroll
-    for (uint r = 0; r < 2; ++r)
+    for (uint e = 0; e < TileSums<kQuads>::kEights; ++e)
 #pragma unroll
-      for (uint e = 0; e < TileSums<kQuads>::kEights; ++e)
-#pragma unroll
-        for (uint c = 0; c < TileSums<kQuads>::kColumns; ++c) {
-          const uint row = kQuads == 0 ? 0 : 8 * e + 2 * t + c;
-          if (kQuads == 0 ? t == 3 : row < kRows) own[(g + 8 * r) * kRows + row] = sums.of[r][e][c];
-        }
+      for (uint i = 0; i < 4; ++i) {
+        const uint row = 8 * e + 2 * t + i % 2;
+        if (row < kRows) own[(g + i / 2 * 8) * kRows + row] = sums.of[e][i];
+      }
   };
   const auto end_pass = [&] {
     if (kQuads == 0 || plan.pass == 0) return;
@@ -512,7 +376,7 @@ AKUNU_DEVICE void stream_tiles(uchar* shared, StreamPlan plan, StreamInput from,
   barriers_ready();
   if (warp == kStreamWarps) return copy_weights<F>(memory, walk, lane, row_at);
   if (kQuads != 0) inputs_ready();
-  const Rows in_workspace = Rows::at(from.group, k / 32);
+  const Rows in_workspace{from.group};
   if (warp > kStreamWarps) return copy_rows<kQuads>(memory, walk, in_workspace, lane);
   if (kQuads != 0) {
     const auto numbers = RowNumbers<kQuads>::of(in_workspace, k);

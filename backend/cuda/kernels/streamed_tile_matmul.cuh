@@ -28,8 +28,6 @@ __device__ void streamed_tile_matmul(const float* input, const uchar* weight, fl
                                      const MatmulParams& params, uchar* memory, uint3 group,
                                      uint3 groups, uint thread_index) {
   const uint k = params.k, n = params.n, first = kTileRows<F> * group.y;
-  const ulong row_bytes = ulong(k / kStreamWindow) * F::kWindowBytes;
-  const auto row_at = [&](uint r) { return weight + min(first + r, n - 1) * row_bytes; };
   const auto place_of = [&](uint output, uint row) {
     return out + ulong(pass.first_row + kGroupRows<kQuads> * group.x + row) * n + first + output;
   };
@@ -41,9 +39,10 @@ __device__ void streamed_tile_matmul(const float* input, const uchar* weight, fl
     const float sum = sum_at(output);
     *place_of(output, row) = kAccumulate ? meets + sum : sum;
   };
-  stream_tile<F, kQuads, kTileRows<F>>(
-      memory, stream_input<kQuads>(input, input, false, workspace, pass, group.x, k),
-      tile_part<F, kQuads>(workspace, k, group, groups), k, thread_index, row_at, addend, finish);
+  stream_tile<F, kQuads>(memory,
+                         stream_input<kQuads>(input, input, false, workspace, pass, group.x, k),
+                         tile_part<F, kQuads>(workspace, k, group, groups), k, thread_index,
+                         TileWeights<F>::of(weight, first, n, k), addend, finish);
 }
 
 template <class F, uint kQuads>
@@ -56,7 +55,6 @@ __device__ void streamed_tile_matmul_group(const float* input, const uchar* weig
                                            uint3 group, uint3 groups, uint thread_index) {
   const uint k = params[0];
   const uint* const n = params + 1;
-  const ulong row_bytes = ulong(k / kStreamWindow) * F::kWindowBytes;
   const bool normalise = kIsBound10;
   uint tile = group.y;
   const uint member = take_member(n, kTileRows<F>, tile);
@@ -65,7 +63,6 @@ __device__ void streamed_tile_matmul_group(const float* input, const uchar* weig
                                        out_0, out_1, out_2, input);
   const uint n_own = n[member], first = kTileRows<F> * tile;
   const bool has_bias = is_bound(kGroupBias + member);
-  const auto row_at = [&](uint r) { return of.weight + min(first + r, n_own - 1) * row_bytes; };
   const auto addend = [&](uint output, uint) {
     return has_bias && first + output < n_own ? of.bias[first + output] : 0.0f;
   };
@@ -80,12 +77,14 @@ __device__ void streamed_tile_matmul_group(const float* input, const uchar* weig
   };
   const float* norm_weight = input;
   if (kIsBound10) norm_weight = norm;
-  stream_tile<F, kQuads, kTileRows<F>>(
+  stream_tile<F, kQuads>(
       memory, stream_input<kQuads>(input, norm_weight, normalise, workspace, pass, group.x, k),
-      tile_part<F, kQuads>(workspace, k, group, groups), k, thread_index, row_at, addend, finish);
+      tile_part<F, kQuads>(workspace, k, group, groups), k, thread_index,
+      TileWeights<F>::of(of.weight, first, n_own, k), addend, finish);
 }
 
-// A tile is 32 rows of gate and the same of up; where their formats differ, two launches have 64 rows of one of them.
+// Half of a tile are rows of gate, the other half the same rows of up. Where their formats differ, each of two launches has tiles of one
+// of them.
 template <class F, uint kQuads>
 __device__ void streamed_tile_matmul_gated(const float* input, const uchar* gate, const uchar* up,
                                            const float* norm, float* out, const PassRange& pass,
@@ -93,13 +92,11 @@ __device__ void streamed_tile_matmul_gated(const float* input, const uchar* gate
                                            uchar* memory, uint3 group, uint3 groups,
                                            uint thread_index) {
   const uint k = params.k, n = params.n;
-  const ulong row_bytes = ulong(k / kStreamWindow) * F::kWindowBytes;
   const uint n_outputs = part_of_gated() == 0 ? kTileRows<F> / 2 : kTileRows<F>,
              first = n_outputs * group.y;
-  const auto row_at = [&](uint r) {
-    const bool is_up = part_of_gated() == 2 || (part_of_gated() == 0 && r >= n_outputs);
-    return (is_up ? up : gate) + min(first + r % n_outputs, n - 1) * row_bytes;
-  };
+  const TileWeights<F> weights =
+      part_of_gated() == 0 ? TileWeights<F>::of_two(gate, up, first, n, k)
+                           : TileWeights<F>::of(part_of_gated() == 1 ? gate : up, first, n, k);
   const auto place_of = [&](uint output, uint row) {
     return out + ulong(pass.first_row + kGroupRows<kQuads> * group.x + row) * n + first + output;
   };
@@ -120,9 +117,9 @@ __device__ void streamed_tile_matmul_gated(const float* input, const uchar* gate
     const float u = part_of_gated() == 2 ? value : sum_at(n_outputs + output) * factor;
     *to = (params.activation == kActivationSilu ? silu(g) : gelu_tanh(g)) * u;
   };
-  stream_tile<F, kQuads, kTileRows<F>>(
+  stream_tile<F, kQuads>(
       memory, stream_input<kQuads>(input, norm, true, workspace, pass, group.x, k),
-      tile_part<F, kQuads>(workspace, k, group, groups), k, thread_index, row_at, gate_of, finish);
+      tile_part<F, kQuads>(workspace, k, group, groups), k, thread_index, weights, gate_of, finish);
 }
 
 // A warp for each 16 weight rows, and four that copy.
@@ -154,8 +151,9 @@ constexpr uint kStreamedTileThreads = kTileRows<F> / kTileWarpRows * 32 + kCopyT
                                          launch.slot(24), launch.parameters(), launch.shared(0),  \
                                          block_index(), grid_size(), threadIdx.x);                \
   }
-// For up to 32 rows, and groups of 64.
+// For up to 16 and 32 rows, and groups of 64.
 #define AKUNU_STREAMED_TILES(name, F)   \
+  AKUNU_STREAMED_TILE_QUADS(name, F, 4) \
   AKUNU_STREAMED_TILE_QUADS(name, F, 8) \
   AKUNU_STREAMED_TILE_QUADS(name, F, 16)
 

@@ -156,6 +156,23 @@ AKUNU_DEVICE void come_to(uint barrier, uint n_threads) {
   asm volatile("barrier.arrive %0, %1;" ::"r"(barrier), "r"(n_threads) : "memory");
 }
 
+// --- Clusters: blocks that run at the same time --------------------------------------------------------
+
+// The blocks of a cluster have divided a tile, and each has written its part of the results to global memory. Waits until all have:
+// then each finishes a share. Returns the first share of this block and the one after its last. (Fences as in last_to_meet: other
+// blocks' results must not come from this multiprocessor's L1 cache.)
+AKUNU_DEVICE uint2 shares_after_cluster(uint, uint block, uint, uint, uint, uint) {
+  __threadfence();
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "barrier.cluster.arrive.release.aligned;\n"
+      "barrier.cluster.wait.acquire.aligned;\n" ::
+          : "memory");
+#endif
+  __threadfence();
+  return {block, block + 1};
+}
+
 // 2^x, off by 2^-22 of it at most; 0 below 2^-126.
 AKUNU_DEVICE float power_of_two_near(float x) {
   float power;
@@ -205,11 +222,6 @@ AKUNU_DEVICE void leave_registers() {
 // The matrix descriptor of B with the 128-byte swizzle: 1,024 bytes from one group of 8 rows to the next.
 AKUNU_DEVICE ulong inputs_at(const void* at) {
   return ulong((shared_address(at) & 0x3ffffu) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
-}
-// With the 32-byte swizzle: rows of 32 bytes, 256 bytes from one group of 8 rows to the next; the 16-byte chunk c of
-// row r is stored at c ^ (r / 4 % 2).
-AKUNU_DEVICE ulong short_inputs_at(const void* at) {
-  return ulong((shared_address(at) & 0x3ffffu) >> 4) | 1ull << 16 | 16ull << 32 | 3ull << 62;
 }
 // With the 64-byte swizzle: rows of 64 bytes, 512 bytes from one group of 8 rows to the next; the 16-byte chunk c of row r is
 // stored at c ^ (r / 2 % 4).
@@ -261,7 +273,7 @@ AKUNU_DEVICE void wait_for_products(float (&sums)[kCount]) {
 AKUNU_ADD_PRODUCT(add_product, "f16")
 AKUNU_ADD_PRODUCT(add_product_bfloat16, "bf16")
 #undef AKUNU_ADD_PRODUCT
-// The same of 64 and of 32 columns.
+// The same of 64, 32 and 16 columns.
 AKUNU_DEVICE void add_product(float (&d)[32], const uint (&a)[4], ulong inputs, uint adds) {
   asm volatile(
       "{\n.reg .pred adds;\nsetp.ne.u32 adds, %37, 0;\n"
@@ -278,6 +290,14 @@ AKUNU_DEVICE void add_product(float (&d)[16], const uint (&a)[4], ulong inputs, 
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
       "{%16, %17, %18, %19}, %20, adds, 1, 1, 0;\n}\n"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(inputs), "r"(adds));
+}
+AKUNU_DEVICE void add_product(float (&d)[8], const uint (&a)[4], ulong inputs, uint adds) {
+  asm volatile(
+      "{\n.reg .pred adds;\nsetp.ne.u32 adds, %13, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9, %10, %11}, %12, adds, 1, 1, 0;\n}\n"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(inputs), "r"(adds));
 }
 // add_scores: D [64 x 128] += A [64 x 16] B [128 x 16]^T in f16, A in shared memory too; where `adds` is 0, D = A B^T.

@@ -79,9 +79,10 @@ constexpr uint kTileThreads = (kConsumers + 1) * kWarpgroupThreads;
         launch.slot(6), launch.slot(7), launch.slot(8), launch.slot(9), launch.pass(),            \
         launch.slot(24), launch.parameters(), launch.shared(0), block_index(), threadIdx.x);      \
   }
-// Of quantised weights, which take longer to unpack than to multiply.
-#define AKUNU_WARPGROUP_MATMUL_OF_FEW(name, F) \
-  AKUNU_WARPGROUP_MATMUL_OF(name, F, 32)       \
-  AKUNU_WARPGROUP_MATMUL_OF(name, F, 64)
+// Of quantised weights.
+#define AKUNU_WARPGROUP_MATMULS(name, F) \
+  AKUNU_WARPGROUP_MATMUL_OF(name, F, 32) \
+  AKUNU_WARPGROUP_MATMUL_OF(name, F, 64) \
+  AKUNU_WARPGROUP_MATMUL_OF(name, F, 128)
 
 }  // namespace gpu

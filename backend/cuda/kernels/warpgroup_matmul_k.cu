@@ -3,9 +3,9 @@
 
 namespace gpu {
 
-AKUNU_WARPGROUP_MATMUL_OF_FEW(q4_k, Q4_KWeights)
-AKUNU_WARPGROUP_MATMUL_OF(q4_k, Q4_KWeights, 128)
-// For tiles of 128 rows there are no registers beside what unpacking takes.
-AKUNU_WARPGROUP_MATMUL_OF_FEW(q6_k, Q6_KWeights)
+AKUNU_WARPGROUP_MATMULS(q3_k, Q3_KWeights)
+AKUNU_WARPGROUP_MATMULS(q4_k, Q4_KWeights)
+AKUNU_WARPGROUP_MATMULS(q5_k, Q5_KWeights)
+AKUNU_WARPGROUP_MATMULS(q6_k, Q6_KWeights)
 
 }  // namespace gpu

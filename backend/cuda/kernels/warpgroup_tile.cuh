@@ -1,15 +1,13 @@
 // matmul of prompts on wgmma (warpgroup.cuh), for NVIDIA's Hopper GPUs (sm_90a).
 //
 // 1. Floor. A block computes 128 weight rows times 32, 64 or 128 input rows. The tensor cores take 64 cycles for one
-//    m64n128k16, so for 32 of k and 128 input rows each of the 4 warps of a warpgroup has 128 issue slots: 64 FMAs
-//    apply scales, and 20 to 40 instructions dequantise 64 weight rows.
-// 2. Quantised codes are whole numbers, exact in f16 (K formats: times their integer scale of 16 or 32 weights; see
-//    each format in warpgroup_weights.cuh). The sum over 32 codes starts at 0 and is then multiplied by the block's
-//    float32 scale.
-// 3. An input row is rounded to f16 once, for all tiles (round_row), after multiplying by the power of two that brings
+//    m64n128k16; a warp dequantises 64 of k while they multiply the 64 before.
+// 2. Quantised weights are rounded to F16 once, as those of generated rows are (streamed_weights.cuh), off by 2^-11 of a weight
+//    at most; K formats round a unit's scale and minimum as well. wgmma adds up all of k.
+// 3. An input row is rounded to F16 once, for all tiles (round_row), after multiplying by the power of two that brings
 //    its largest magnitude into [2^14, 2^15). The error of an input is at most 2^-11 of it, or 2^-39 of the row's
-//    largest magnitude. No other operand is rounded. For BF16 weights, which f16 cannot hold, an input is the sum of
-//    two bfloat16 numbers, off by 2^-17 of it at most.
+//    largest magnitude. For BF16 weights, which F16 cannot hold, an input is the sum of two bfloat16 numbers, off by 2^-17
+//    of it at most.
 // 4. Each 16 of k are permuted, in weights and inputs alike and the same for all formats: lane t has numbers 4 t, 4 t +
 //    2, 4 t + 1 and 4 t + 3, so that one 32-bit word of 4-bit codes gives its fragment without shuffles.
 // 5. Warp specialisation: one warp copies inputs, 64 of k at a time, which round_row has already stored with the
@@ -29,8 +27,6 @@ constexpr uint kWeightRows = 128;  // of a block, 64 for each warpgroup
 constexpr uint kPaddedRows = 128;  // input rows are padded to a multiple of this
 constexpr uint kSlab = 64;         // of k: what of an input row is copied at once
 constexpr uint kSlabRowBytes = 128;
-constexpr uint kSumsRowBytes = 32;  // sums over each 32 of a window of 256, two f16 numbers each
-constexpr uint kWindow = 256;
 constexpr uint kBarrierBytes = 256;
 constexpr uint kSharedBytes = 231424;  // of a block at most
 constexpr uint kConsumers = 2, kWarpgroupThreads = 128, kPieceThreads = 96;
@@ -39,8 +35,7 @@ constexpr uint kConsumers = 2, kWarpgroupThreads = 128, kPieceThreads = 96;
 
 // The layout of an input in the command's workspace, rounded to f16 (kParts 1) or split into two bfloat16 numbers
 // (kParts 2): slabs of 64 of k, each with all rows, swizzled as in shared memory, the first bfloat16 numbers of a slab
-// before the second ones; for f16 then the sums over each 32 of k, likewise in windows of 256; then a float32 factor
-// for each row. k is a multiple of 64.
+// before the second ones; then a float32 factor for each row. k is a multiple of 64.
 template <uint kParts>
 struct RoundedInput {
   uchar* at;
@@ -49,14 +44,10 @@ struct RoundedInput {
     return (n_rows + kPaddedRows - 1) / kPaddedRows * kPaddedRows;
   }
   AKUNU_DEVICE uint slabs() const { return k / kSlab * kParts; }
-  AKUNU_DEVICE uint windows() const { return kParts == 1 ? (k + kWindow - 1) / kWindow : 0; }
   AKUNU_DEVICE uchar* slab(uint index, uint row) const {
     return at + (ulong(index) * padded() + row) * kSlabRowBytes;
   }
-  AKUNU_DEVICE uchar* sums(uint window, uint row) const {
-    return slab(slabs(), 0) + (ulong(window) * padded() + row) * kSumsRowBytes;
-  }
-  AKUNU_DEVICE float* factors() const { return reinterpret_cast<float*>(sums(windows(), 0)); }
+  AKUNU_DEVICE float* factors() const { return reinterpret_cast<float*>(slab(slabs(), 0)); }
 };
 
 // The power of two that scales `largest` into [2^14, 2^15), but at most 2^126; 1 where the row is all zeros.
@@ -93,12 +84,10 @@ AKUNU_DEVICE void round_row(const float* from, RoundedInput<kParts> to, uint row
       look_at(four.x), look_at(four.y), look_at(four.z), look_at(four.w);
     }
   const float factor = factor_of(max_of_threadgroup(largest, memory, thread_index, n_threads));
-  // A sum over 32 numbers is shared by two neighbouring lanes: all threads take part in every turn.
   const uint sixteens = to.k / 16;
-  for (uint first = 0; first < sixteens; first += n_threads) {
-    const uint sixteen = first + thread_index;
+  for (uint sixteen = thread_index; sixteen < sixteens; sixteen += n_threads) {
     float x[16] = {};
-    if (is_there && sixteen < sixteens)
+    if (is_there)
 #pragma unroll
       for (uint i = 0; i < 4; ++i) {
         const float4 four = fours[4 * sixteen + i];
@@ -109,7 +98,6 @@ AKUNU_DEVICE void round_row(const float* from, RoundedInput<kParts> to, uint row
       }
     uint numbers[8];
     if constexpr (kParts == 2) {
-      if (sixteen >= sixteens) continue;
 #pragma unroll
       for (uint part = 0; part < 2; ++part) {
 #pragma unroll
@@ -121,24 +109,9 @@ AKUNU_DEVICE void round_row(const float* from, RoundedInput<kParts> to, uint row
         store_sixteen(to.slab(sixteen / 4 * 2 + part, row), row, sixteen, numbers);
       }
     } else {
-      float sum = 0.0f;
 #pragma unroll
-      for (uint i = 0; i < 8; ++i) {
-        numbers[i] = pack_halves(x[2 * i], x[2 * i + 1]);
-        sum += low_half(numbers[i]) + high_half(numbers[i]);
-      }
-      // Divided by 64, so that no sum of 32 numbers overflows f16.
-      sum = (sum + simd_shuffle_xor(sum, 1)) * 0.015625f;
-      if (sixteen >= sixteens) continue;
+      for (uint i = 0; i < 8; ++i) numbers[i] = pack_halves(x[2 * i], x[2 * i + 1]);
       store_sixteen(to.slab(sixteen / 4, row), row, sixteen, numbers);
-      if (sixteen % 2 != 0) continue;
-      const uint block = sixteen / 2;
-      const uint high = pack_halves(sum, 0.0f);
-      const uint low = pack_halves(sum - low_half(high), 0.0f);
-      ushort* const sums = reinterpret_cast<ushort*>(to.sums(block / 8, row));
-      const uint swapped = row / 4 % 2;
-      sums[swapped * 8 + block % 8] = ushort(high);
-      sums[(swapped ^ 1) * 8 + block % 8] = ushort(low);
     }
   }
   if (thread_index == 0) to.factors()[row] = 1.0f / factor;  // exact
@@ -158,14 +131,13 @@ struct TileOutput {
 
 // --- Shared memory -----------------------------------------------------------------------------------
 
-// mbarriers, then the ring of input stages, that of input sums (formats with minima), and that of weights.
+// mbarriers, then the ring of input stages and that of weights.
 template <class F, uint kRows>
 struct TileStages {
   static constexpr uint kInputBytes = kRows * kSlabRowBytes;
-  static constexpr uint kSumsBytes = F::kMinimum ? kRows * kSumsRowBytes : 0;
   static constexpr uint kWeightBytes = kWeightRows * F::kRowBytes;
   static constexpr uint kWeightStages = 512 / F::kNumbers > 4 ? 4 : 512 / F::kNumbers;
-  static constexpr uint kLeft = kSharedBytes - 2048 - kWeightStages * (kWeightBytes + kSumsBytes);
+  static constexpr uint kLeft = kSharedBytes - 2048 - kWeightStages * kWeightBytes;
   static constexpr uint kInputStages = kLeft / kInputBytes > 8 ? 8 : kLeft / kInputBytes;
   static constexpr uint kSlabsOfWindow = F::kNumbers / kSlab;
   static_assert(kInputStages >= 2, "copies run ahead");
@@ -176,11 +148,8 @@ struct TileStages {
       : barriers(reinterpret_cast<ulong*>(memory)),
         first(memory + kBarrierBytes + 1024 - shared_address(memory + kBarrierBytes) % 1024) {}
   AKUNU_DEVICE uchar* inputs(uint stage) const { return first + stage * kInputBytes; }
-  AKUNU_DEVICE uchar* sums(uint stage) const {
-    return first + kInputStages * kInputBytes + stage * kSumsBytes;
-  }
   AKUNU_DEVICE uchar* weights(uint stage) const {
-    return sums(kWeightStages) + stage * kWeightBytes;
+    return inputs(kInputStages) + stage * kWeightBytes;
   }
   // Of each stage: that it has been filled, and that it may be filled again.
   static constexpr uint kBarriers = 24;
@@ -203,7 +172,7 @@ struct TileStages {
       }
 #pragma unroll
       for (uint i = 0; i < kWeightStages; ++i) {
-        begin_barrier(has_weights(i), kPieceThreads + (F::kMinimum ? 1 : 0));
+        begin_barrier(has_weights(i), kPieceThreads);
         begin_barrier(wants_weights(i), 4 * kConsumers);
       }
     }
@@ -244,56 +213,55 @@ AKUNU_DEVICE void copy_tile_weights(const TileStages<F, kRows>& stages,
                                     RoundedInput<F::kParts> input, const uchar* weight,
                                     uint index) {
   using Stages = TileStages<F, kRows>;
-  constexpr uint kPieces = F::kCopied / 16;  // of a row
-  const uint n = stages.output()->n, column = stages.output()->column, row = stages.output()->row;
+  // A lane copies the same piece of every row that it has a part in, so that an address takes few instructions: a warp has one
+  // instruction at a time, and its addresses took longer than the tile's products.
+  constexpr uint kPieces = F::kCopied / 16, kTogether = 32 / kPieces;  // of a row; rows of a warp
+  constexpr uint kStep = kTogether * kPieceThreads / 32;
+  const uint lane = index % 32, own_row = index / 32 * kTogether + lane / kPieces;
+  const uint piece = 16 * (lane % kPieces);
+  const uint column = stages.output()->column;
+  const uint row_bytes = input.k / F::kNumbers * F::kBytes;
+  const uchar* const first = weight + ulong(column) * row_bytes;
+  const uint last = stages.output()->n - 1 - column;
   Turn<Stages::kWeightStages> turn;
   const uint n_windows = input.k / F::kNumbers;
   for (uint window = 0; window < n_windows; ++window, turn.next()) {
     ulong* const barrier = stages.has_weights(turn.stage);
     wait_for_phase(stages.wants_weights(turn.stage), turn.parity ^ 1);
-    if (F::kMinimum && index == 0) {
-      arrive_expecting(barrier, Stages::kSumsBytes);
-      copy_bytes(stages.sums(turn.stage), input.sums(window, row), Stages::kSumsBytes, barrier);
-    }
+    const uchar* const of_window = first + window * F::kBytes;
+    uchar* const to = stages.weights(turn.stage) + piece;
+    if (lane < kTogether * kPieces)
 #pragma unroll 4
-    for (uint i = index; i < kWeightRows * kPieces; i += kPieceThreads) {
-      const uint own = i / kPieces, piece = i % kPieces * 16;
-      const uchar* from = weight + ulong(min(column + own, n - 1) * n_windows + window) * F::kBytes;
-      if (F::kCopied != F::kBytes) from -= reinterpret_cast<ulong>(from) % 16;
-      copy_16_bytes(stages.weights(turn.stage) + own * F::kRowBytes + piece, from + piece, true);
-    }
+      for (uint r = own_row; r < kWeightRows; r += kStep) {
+        const uchar* from = of_window + ulong(min(r, last)) * row_bytes;
+        if (F::kCopied != F::kBytes) from -= reinterpret_cast<ulong>(from) % 16;
+        copy_16_bytes(to + r * F::kRowBytes, from + piece, true);
+      }
     arrive_when_copied(barrier);
   }
 }
 
 // --- The warps that multiply ---------------------------------------------------------------------------
 
-// A lane's A fragments of a block of 32 weights, of its two rows, and their scales.
+// A lane's A fragments of a slab, of its two rows: four products.
 template <class F>
-struct UnpackedBlock {
-  uint registers[2][4];
-  float scale[2];
-  AKUNU_DEVICE void unpack(const uchar* const (&rows)[2], uint block, uint t) {
+struct SlabWeights {
+  uint registers[4][4];
+  AKUNU_DEVICE void load(const uchar* const (&rows)[2], uint slab, uint t) {
 #pragma unroll
-    for (uint part = 0; part < 2; ++part) {
-      uint pairs[2][2];
-      if (!F::kOneScale || block == 0) scale[part] = F::scale(rows[part], block);
-      F::unpack(rows[part], block, t, pairs);
+    for (uint unit = 0; unit < 2; ++unit)
 #pragma unroll
-      for (uint i = 0; i < 2; ++i) {
-        registers[i][part] = pairs[i][0];
-        registers[i][2 + part] = pairs[i][1];
+      for (uint part = 0; part < 2; ++part) {
+        uint numbers[4];
+        F::weights(rows[part], 2 * slab + unit, t, numbers);
+#pragma unroll
+        for (uint i = 0; i < 2; ++i) {
+          registers[2 * unit + i][part] = numbers[2 * i];
+          registers[2 * unit + i][2 + part] = numbers[2 * i + 1];
+        }
       }
-    }
   }
 };
-
-template <uint kSums>
-AKUNU_DEVICE void add_scaled(float (&sums)[kSums], const float (&products)[kSums],
-                             const float (&scale)[2]) {
-#pragma unroll
-  for (uint i = 0; i < kSums; ++i) sums[i] = fma(products[i], scale[i / 2 % 2], sums[i]);
-}
 
 // The accumulators of a warpgroup: 64 weight rows times the tile's input rows.
 template <class F, uint kRows>
@@ -302,16 +270,13 @@ AKUNU_DEVICE void multiply_windows(const TileStages<F, kRows>& stages, uint weig
   using Stages = TileStages<F, kRows>;
   const uint t = lane % 4, own_row = 16 * warp + lane / 4;
   const uint n_windows = k / F::kNumbers;
-  const uint nothing = k % 2;  // 0, but not known at compile time: see add_product
-  float products[kRows / 2];
-#pragma unroll
-  for (uint i = 0; i < kRows / 2; ++i) products[i] = 0.0f;
   Turn<Stages::kInputStages> input;
   Turn<Stages::kWeightStages> turn;
-  for (uint window = 0; window < n_windows; ++window, turn.next()) {
+  const uchar* rows[2];
+  const auto begin_window = [&](uint window) {
     wait_for_phase(stages.has_weights(turn.stage), turn.parity);
-    const uchar* const row = stages.weights(turn.stage) + own_row * F::kRowBytes;
-    const uchar* rows[2] = {row, row + 8 * F::kRowBytes};
+    rows[0] = stages.weights(turn.stage) + own_row * F::kRowBytes;
+    rows[1] = rows[0] + 8 * F::kRowBytes;
     if (F::kCopied != F::kBytes) {  // rows that do not begin at a multiple of 16 bytes
       const volatile TileOutput& to = *stages.output();
 #pragma unroll
@@ -320,87 +285,43 @@ AKUNU_DEVICE void multiply_windows(const TileStages<F, kRows>& stages, uint weig
         rows[part] += (weight_offset + (own * n_windows + window) * F::kBytes) % 16;
       }
     }
-    UnpackedBlock<F> own, next;
-    next.unpack(rows, 0, t);
+  };
+  for (uint window = 0; window < n_windows; ++window, turn.next()) {
+    SlabWeights<F> own, next;
+    begin_window(window);
+    next.load(rows, 0, t);
 #pragma unroll
-    for (uint slab = 0; slab < Stages::kSlabsOfWindow; ++slab, input.next()) {
-      wait_for_phase(stages.has_inputs(input.stage), input.parity);
-      const ulong inputs = inputs_at(stages.inputs(input.stage));
-#pragma unroll
-      for (uint half_slab = 0; half_slab < 2; ++half_slab) {
-        const uint block = 2 * slab + half_slab;
-#pragma unroll
-        for (uint i = 0; i < 2; ++i)
-#pragma unroll
-          for (uint j = 0; j < 4; ++j) own.registers[i][j] = next.registers[i][j];
-        if (!F::kOneScale || block == 0)
-#pragma unroll
-          for (uint part = 0; part < 2; ++part) own.scale[part] = next.scale[part];
-        const ulong from = further(inputs, half_slab * 64);
-        begin_products();
-        add_product(products, own.registers[0], from, nothing);
-        add_product(products, own.registers[1], further(from, 32), 1);
-        end_products();
-        if (block + 1 < F::kNumbers / 32) next.unpack(rows, block + 1, t);
-        wait_for_products(products);
-        add_scaled(sums, products, own.scale);
-      }
-      if (lane == 0) arrive(stages.wants_inputs(input.stage));
-    }
-    if constexpr (F::kMinimum) {
-      uint registers[4];
-      float scale[2];
-      F::minima(rows[0], t, registers[0], scale[0]);
-      F::minima(rows[1], t, registers[1], scale[1]);
-      registers[2] = registers[0];
-      registers[3] = registers[1];
-      begin_products();
-      add_product(products, registers, short_inputs_at(stages.sums(turn.stage)), nothing);
-      end_products();
-      wait_for_products(products);
-      add_scaled(sums, products, scale);
-    }
-    simdgroup_barrier(mem_flags::mem_none);  // all lanes have read
-    if (lane == 0) arrive(stages.wants_weights(turn.stage));
-  }
-}
-
-// The same for unquantised weights: a window is a slab, and wgmma accumulates over all of k.
-template <class F, uint kRows>
-AKUNU_DEVICE void multiply_numbers(const TileStages<F, kRows>& stages, uint k, uint warp, uint lane,
-                                   float (&sums)[kRows / 2]) {
-  using Stages = TileStages<F, kRows>;
-  const uint own_row = 16 * warp + lane / 4;
-  Turn<Stages::kInputStages> input;
-  Turn<Stages::kWeightStages> turn;
-  for (uint slab = 0; slab < k / kSlab; ++slab, turn.next()) {
-    wait_for_phase(stages.has_weights(turn.stage), turn.parity);
-    const uchar* const row = stages.weights(turn.stage) + own_row * F::kRowBytes;
-    const uchar* const rows[2] = {row, row + 8 * F::kRowBytes};
-    UnpackedBlock<F> own[2];
-    own[0].unpack(rows, 0, lane % 4);
-    own[1].unpack(rows, 1, lane % 4);
-#pragma unroll
-    for (uint i = 0; i < 4; ++i) settle(own[i / 2].registers[i % 2]);
-    simdgroup_barrier(mem_flags::mem_none);  // all lanes have read
-    if (lane == 0) arrive(stages.wants_weights(turn.stage));
-#pragma unroll
-    for (uint part = 0; part < F::kParts; ++part, input.next()) {
-      wait_for_phase(stages.has_inputs(input.stage), input.parity);
-      const ulong inputs = inputs_at(stages.inputs(input.stage));
-      begin_products();
+    for (uint slab = 0; slab < Stages::kSlabsOfWindow; ++slab) {
 #pragma unroll
       for (uint i = 0; i < 4; ++i) {
-        const ulong from = further(inputs, i * 32);
-        if constexpr (F::kParts == 1)
-          add_product(sums, own[i / 2].registers[i % 2], from, 1);
-        else
-          add_product_bfloat16(sums, own[i / 2].registers[i % 2], from, 1);
+#pragma unroll
+        for (uint j = 0; j < 4; ++j) own.registers[i][j] = next.registers[i][j];
+        settle(own.registers[i]);
       }
-      end_products();
-      wait_for_products(sums);
-      if (lane == 0) arrive(stages.wants_inputs(input.stage));
+#pragma unroll
+      for (uint part = 0; part < F::kParts; ++part, input.next()) {
+        wait_for_phase(stages.has_inputs(input.stage), input.parity);
+        const ulong inputs = inputs_at(stages.inputs(input.stage));
+        begin_products();
+#pragma unroll
+        for (uint i = 0; i < 4; ++i) {
+          const ulong from = further(inputs, i * 32);
+          if constexpr (F::kParts == 1)
+            add_product(sums, own.registers[i], from, 1);
+          else
+            add_product_bfloat16(sums, own.registers[i], from, 1);
+        }
+        end_products();
+        // The next slab, while this one is multiplied. (Not of the next window: nothing may wait for a barrier while products
+        // are under way.)
+        if (part + 1 == F::kParts && slab + 1 < Stages::kSlabsOfWindow)
+          next.load(rows, slab + 1, t);
+        wait_for_products(sums);
+        if (lane == 0) arrive(stages.wants_inputs(input.stage));
+      }
     }
+    simdgroup_barrier(mem_flags::mem_none);  // all lanes have read the window
+    if (lane == 0) arrive(stages.wants_weights(turn.stage));
   }
 }
 
@@ -467,11 +388,7 @@ AKUNU_DEVICE void multiply_prompt_tile(RoundedInput<F::kParts> input, const ucha
     float sums[kRows / 2];
 #pragma unroll
     for (uint i = 0; i < kRows / 2; ++i) sums[i] = 0.0f;
-    if constexpr (F::kScaled)
-      multiply_windows(stages, uint(reinterpret_cast<ulong>(weight)) % 16, input.k, warp, lane,
-                       sums);
-    else
-      multiply_numbers(stages, input.k, warp, lane, sums);
+    multiply_windows(stages, uint(reinterpret_cast<ulong>(weight)) % 16, input.k, warp, lane, sums);
     store_tile(*stages.output(), input.factors(), warp, lane, sums);
   }
 }

@@ -2,18 +2,38 @@
 // picked, or of a row of a prompt that picks none, the one behind it in the log), and the most likely
 // tokens with theirs. One threadgroup scores a row.
 //
-// Floor: the logits are read three times, and once more for each of the most likely tokens, of which
-// there are few; they stay in the last cache.
+// Floor: the logits are read twice, and once more for each of the most likely tokens, of which there are
+// few; they stay in the last cache. A thread has several loads under way, since it would wait longer for
+// one after the other than for anything else.
 #include "metal/kernels/sample.h"
 
-// The first token by rank behind another one; any, where there is none before.
-inline Candidate best_behind(Team team, device const float* logits, uint vocab_size, Candidate before,
-                             bool has_before) {
+constant constexpr uint kLoads = 8;
+struct Logits {
+  float of[kLoads];
+};
+// Logits `first`, first + n_threads and so on; past the vocabulary minus infinity.
+inline Logits load_logits(Team team, device const float* logits, uint vocab_size, uint first) {
+  Logits own;
+  for (uint j = 0; j < kLoads; ++j) {
+    const uint i = first + j * team.n_threads;
+    own.of[j] = i < vocab_size ? logits[i] : -infinity();
+  }
+  return own;
+}
+
+// The first token by rank after another one; any, where there is none before. Counts what is not a number.
+inline Candidate best_after(Team team, device const float* logits, uint vocab_size, Candidate before,
+                            bool has_before, thread uint& not_numbers) {
   Candidate best = Candidate{-infinity(), kNone};
-  for (uint i = team.thread_index; i < vocab_size; i += team.n_threads) {
-    const Candidate c = Candidate{logits[i], i};
-    if (has_before && !is_better(before, c)) continue;
-    if (best.token == kNone || is_better(c, best)) best = c;
+  for (uint first = team.thread_index; first < vocab_size; first += kLoads * team.n_threads) {
+    const Logits some = load_logits(team, logits, vocab_size, first);
+    for (uint j = 0; j < kLoads; ++j) {
+      const Candidate c = Candidate{some.of[j], first + j * team.n_threads};
+      if (c.token >= vocab_size) break;
+      not_numbers += isnan(c.value) ? 1 : 0;
+      if (has_before && !is_better(before, c)) continue;
+      if (best.token == kNone || is_better(c, best)) best = c;
+    }
   }
   return team_best(team, best);
 }
@@ -39,10 +59,8 @@ inline Candidate best_behind(Team team, device const float* logits, uint vocab_s
     return;
   device const float* own = logits + ulong(row.head_row) * vocab_size;
   uint not_numbers = 0;
-  for (uint i = thread_index; i < vocab_size; i += team.n_threads)
-    not_numbers += isnan(own[i]) ? 1 : 0;
+  Candidate best = best_after(team, own, vocab_size, Candidate{0.0f, 0u}, false, not_numbers);
   not_numbers = team_sum(team, not_numbers);
-  Candidate best = best_behind(team, own, vocab_size, Candidate{0.0f, 0u}, false);
   const float largest = best.value;
   if (not_numbers != 0 || largest == infinity() || largest == -infinity()) {
     threadgroup_barrier(mem_flags::mem_device);  // all have read the row
@@ -50,8 +68,13 @@ inline Candidate best_behind(Team team, device const float* logits, uint vocab_s
     return;
   }
   Mass total = Mass{0.0f, 0.0f};
-  for (uint i = thread_index; i < vocab_size; i += team.n_threads)
-    total = sum_of(total, Mass{exp_of(own[i] - largest), 0.0f});
+  for (uint first = thread_index; first < vocab_size; first += kLoads * team.n_threads) {
+    const Logits some = load_logits(team, own, vocab_size, first);
+    for (uint j = 0; j < kLoads; ++j) {
+      if (first + j * team.n_threads >= vocab_size) break;
+      total = sum_of(total, Mass{exp_of(some.of[j] - largest), 0.0f});
+    }
+  }
   total = team_mass(team, total);
   const float log_total = log_of(total.high + total.low);
 
@@ -67,7 +90,8 @@ inline Candidate best_behind(Team team, device const float* logits, uint vocab_s
   }
   const uint wanted = min(sequences[row.sequence].n_logprobs, kMaxLogprobs);
   for (uint i = 0; i < wanted; ++i) {
-    if (i > 0 && i < vocab_size) best = best_behind(team, own, vocab_size, best, true);
+    if (i > 0 && i < vocab_size)
+      best = best_after(team, own, vocab_size, best, true, not_numbers);
     if (thread_index != 0) continue;
     out.tokens[i] = i < vocab_size ? best.token : uint(kNone);
     out.logprobs[i] = i < vocab_size ? (best.value - largest) - log_total : -infinity();

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from akunu.cli import commands, options
+from akunu.cli.encoder_commands import embed, rank
+from akunu.cli.help_pages import GroupedCommand, with_help_all
 from akunu.cli.making_commands import (
     CONVERT_HELP,
     IMATRIX_HELP,
@@ -38,77 +40,76 @@ from akunu.cli.shared_options import (
 from akunu.cli.speech_commands import LISTEN_HELP, TRANSCRIBE_HELP, listen, transcribe
 from akunu.cli.terminal import console
 from akunu.cli.version import show_version
+from akunu.options.declarations import ADVANCED
 from akunu.options.text_options import SamplingOptions
 
 _CHAT_HELP = """Talk to a model.
 
-With a question, or with one on standard input, it answers once: the reply goes to standard output,
-everything else to standard error. Beside a question, standard input is read where - or {stdin} in
-the question asks for it.
+Without a question, it opens a conversation. With a question, as an argument or on standard input,
+it answers once. The reply goes to standard output, everything else to standard error. If the
+question contains {stdin}, or is -, standard input is read in its place.
 
-Sampling options that you do not give are those that the model's file recommends, if it does."""
+The default of a sampling option is the setting in the model's file, if it has one."""
 
-_COMPLETE_HELP = """Let a model go on from a text.
+_COMPLETE_HELP = """Continue a text.
 
-The text comes from --prompt, --file or standard input; what follows it goes to standard output."""
+The prompt comes from --prompt, --file or standard input. The completion goes to standard output."""
 
 FirstModel = Annotated[
     str | None,
     typer.Argument(
         metavar="MODEL",
-        help="A model, as in -m; the default is ember.",
+        help="The model, as in --model. Default: ember.",
         autocompletion=options.complete_model,
         show_default=False,
     ),
 ]
-_SERVE_HELP = """Serve models to clients of OpenAI's API.
+_SERVE_HELP = """Serve models over OpenAI's HTTP API.
 
-Each MODEL is written as for other commands, or NAME=MODEL for a name of your own; the default is
-ember. Every option may also stand in a file, as `port = 8000` in the table [serve] of akunu.toml,
-and in the environment, as AKUNU_SERVE_PORT. API keys are set there alone: AKUNU_SERVE_API_KEYS."""
+MODEL is a model as in other commands, or NAME=MODEL to choose its name. Default: ember. An option
+can also be set in the table [serve] of akunu.toml (port = 8000) or in the environment
+(AKUNU_SERVE_PORT=8000). API keys are set in one of these two: AKUNU_SERVE_API_KEYS."""
 
-_RAY_HELP = """Serve models by replicas on a Ray cluster.
+_RAY_HELP = """Serve models with replicas on a Ray cluster.
 
-Without --cluster, one begins and ends with this command. Models and settings are those of
-`akunu serve`; those of `akunu ray` alone may also stand in a table [ray] of akunu.toml, and in the
-environment, as AKUNU_RAY_REPLICAS. A conversation goes to the replica that has its beginning in
-its cache."""
+Without --cluster, the command starts a cluster and stops it at the end. Models and settings are
+those of `akunu serve`. The settings that only `akunu ray` has can also be set in the table [ray] of
+akunu.toml or in the environment (AKUNU_RAY_REPLICAS=2). A request goes to the replica that has its
+prefix in the KV cache."""
 
-PromptText = Annotated[
-    str | None, typer.Option("--prompt", "-p", metavar="TEXT", help="The text itself.")
-]
+PromptText = Annotated[str | None, typer.Option("--prompt", "-p", metavar="TEXT", help="The text.")]
 
 
 def akunu_app() -> typer.Typer:
     """Return the program `akunu`."""
     app = _new_app(add_completion=True)
     app.callback()(_options)
-    app.command(help=_CHAT_HELP)(chat)
-    app.command("run", help="The same as chat.")(chat)
-    app.command(help=_COMPLETE_HELP)(complete)
-    app.command(help=_SERVE_HELP)(serve)
-    app.command(help=_RAY_HELP)(ray)
+    app.command(help=_CHAT_HELP, cls=GroupedCommand)(with_help_all(chat))
+    app.command("run", help="The same as chat.", cls=GroupedCommand)(with_help_all(chat))
+    app.command(help=_COMPLETE_HELP, cls=GroupedCommand)(with_help_all(complete))
+    app.command(help=_SERVE_HELP, cls=GroupedCommand)(with_help_all(serve))
+    app.command(help=_RAY_HELP, cls=GroupedCommand)(with_help_all(ray))
     app.command("ps")(show_servers)
     app.command("stop")(stop_servers)
-    app.command()(embed)
-    app.command()(rank)
-    app.command(help=TRANSCRIBE_HELP)(transcribe)
-    app.command(help=LISTEN_HELP)(listen)
-    app.command()(tokenize)
-    app.command()(inspect)
-    app.command(help=BENCH_HELP)(bench)
-    app.command("benchmark", hidden=True)(benchmark)
-    app.command()(profile)
-    app.command(help=PERPLEXITY_HELP)(perplexity)
+    app.command(cls=GroupedCommand)(embed)
+    app.command(cls=GroupedCommand)(rank)
+    app.command(help=TRANSCRIBE_HELP, cls=GroupedCommand)(with_help_all(transcribe))
+    app.command(help=LISTEN_HELP, cls=GroupedCommand)(listen)
+    app.command(cls=GroupedCommand)(with_help_all(tokenize))
+    app.command(cls=GroupedCommand)(inspect)
+    app.command(help=BENCH_HELP, cls=GroupedCommand)(bench)
+    app.command("benchmark", hidden=True, cls=GroupedCommand)(benchmark)
+    app.command(cls=GroupedCommand)(profile)
+    app.command(help=PERPLEXITY_HELP, cls=GroupedCommand)(perplexity)
     app.command(help=CONVERT_HELP)(convert)
     app.command(help=QUANTIZE_HELP)(quantize)
-    app.command(help=IMATRIX_HELP)(imatrix)
+    app.command(help=IMATRIX_HELP, cls=GroupedCommand)(imatrix)
     app.command()(pull)
     app.command("list")(list_models)
     app.command("ls", hidden=True)(list_models)
     app.command("remove")(remove_models)
     app.command("rm", hidden=True)(remove_models)
-    app.command()(plan)
+    app.command(cls=GroupedCommand)(plan)
     app.command()(devices)
     app.command()(doctor)
     return app
@@ -117,7 +118,7 @@ def akunu_app() -> typer.Typer:
 def chat_app() -> typer.Typer:
     """Return the program `akunu-chat`."""
     app = _new_app(add_completion=False)
-    app.command(help=_CHAT_HELP)(chat)
+    app.command(help=_CHAT_HELP, cls=GroupedCommand)(with_help_all(chat))
     return app
 
 
@@ -158,7 +159,7 @@ def chat(
     first: FirstModel = None,
     rest: Annotated[
         list[str] | None,
-        typer.Argument(metavar="QUESTION", help="Answer this, and leave."),
+        typer.Argument(metavar="QUESTION", help="Answer this question and exit."),
     ] = None,
     model: options.NamedModel = None,
     prompt: Annotated[
@@ -167,19 +168,20 @@ def chat(
             "--prompt",
             "-p",
             metavar="TEXT",
-            help="Answer this, and leave; - or {stdin} in it stands for standard input.",
+            help="Answer this question and exit. - or {stdin} in it is standard input.",
         ),
     ] = None,
     images: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--image", metavar="FILE", help="An image that the question is about; several times."
-        ),
+        typer.Option("--image", metavar="FILE", help="An image for the question. May be repeated."),
     ] = None,
     system: Annotated[
         str | None,
         typer.Option(
-            "--system", "-s", metavar="TEXT", help="What the model shall know before you speak."
+            "--system",
+            "-s",
+            metavar="TEXT",
+            help="System message: instructions for the conversation.",
         ),
     ] = None,
     thinking: Annotated[
@@ -187,38 +189,61 @@ def chat(
         typer.Option(
             "--thinking",
             metavar="on|off|LEVEL",
-            help="Whether the model thinks first; some know levels: low, medium, high.",
+            help="Let a reasoning model think before it answers: on, off, or a level such as low.",
         ),
     ] = None,
     thinking_budget: Annotated[
         int | None,
-        options.count("--thinking-budget", help="Tokens of thoughts, then the model answers."),
+        options.count(
+            "--thinking-budget",
+            help="End thinking after this many tokens. Range: 0 or more.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = None,
     no_think: Annotated[
-        bool, typer.Option("--no-think", help="The same as --thinking off.")
+        bool,
+        typer.Option("--no-think", help="The same as --thinking off.", rich_help_panel=ADVANCED),
     ] = False,
     markdown: Annotated[
-        bool, typer.Option(help="Whether a terminal shows bold text, lists, tables and code.")
+        bool,
+        typer.Option(
+            help="Format bold text, lists, tables and code of a reply at a terminal.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = True,
     show_thinking: Annotated[
-        bool, typer.Option("--show-thinking", help="Keep thoughts, not a line about them only.")
+        bool,
+        typer.Option(
+            "--show-thinking",
+            help="Show the model's thinking in full, not in one line.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Say more about what a reply took.")
+        bool, typer.Option("--verbose", help="Show time, speed and cache use of each reply.")
     ] = False,
     loop_guard: options.LoopGuard = True,
     *,
     form: GivenForm,
     continues: Annotated[
-        bool, typer.Option("--continue", "-c", help="Go on with the last conversation.")
+        bool, typer.Option("--continue", "-c", help="Continue the last conversation.")
     ] = False,
     conversation: Annotated[
         Path | None,
-        typer.Option("--load", metavar="FILE", help="Go on with a conversation that /save wrote."),
+        typer.Option(
+            "--load",
+            metavar="FILE",
+            help="Continue a conversation that /save wrote.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = None,
     keep: Annotated[
         bool,
-        typer.Option("--keep/--no-keep", help="Whether the conversation is kept for --continue."),
+        typer.Option(
+            "--keep/--no-keep",
+            help="Keep the conversation for --continue.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = True,
     load: Loading,
     **sampling: Any,
@@ -262,19 +287,25 @@ def complete(
     prompt: PromptText = None,
     file: options.TextFile = None,
     parse_special: Annotated[
-        bool, typer.Option("--parse-special", help="Make control tokens of their names.")
+        bool,
+        typer.Option(
+            "--parse-special",
+            help="Read names of control tokens in the text as these tokens.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = False,
     *,
     form: GivenForm,
     n: Annotated[
-        int | None, options.count("--n", help="Write so many texts, side by side.")
+        int | None,
+        options.count("--n", help="Generate this many completions. Range: 1 or more. Default: 1."),
     ] = None,
     loop_guard: options.LoopGuard = True,
     load: Loading,
     json: options.Json = False,
     **sampling: Any,
 ) -> int:
-    """Let a model go on from a text."""
+    """Continue a text."""
 
     def run() -> int:
         chosen_load = load()
@@ -295,131 +326,24 @@ def complete(
     return console.reported(run)
 
 
-@takes_loading
-def embed(
-    model: Annotated[
-        str,
-        typer.Argument(metavar="MODEL", help="An encoder: a file, a directory, or a model's name."),
-    ],
-    texts: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="A text; several may follow.")
-    ] = None,
-    file: Annotated[
-        Path | None,
-        typer.Option("--file", "-f", metavar="FILE", help="A text on each line; - is stdin."),
-    ] = None,
-    json_lines: options.JsonLines = False,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE.npy", help="Write a NumPy array there."),
-    ] = None,
-    prompt: Annotated[
-        str | None, typer.Option("--prompt", metavar="TEXT", help="Put in front of each text.")
-    ] = None,
-    pooling: Annotated[
-        str | None, typer.Option(metavar="KIND", help="mean, cls, last or max.")
-    ] = None,
-    normalize: Annotated[
-        bool | None, typer.Option(help="Scale vectors to length 1, or leave them as they are.")
-    ] = None,
-    dimensions: Annotated[
-        int | None, typer.Option(metavar="N", help="Only so many first numbers.")
-    ] = None,
-    truncate: Annotated[
-        bool, typer.Option("--truncate", help="Cut texts that are too long for the model.")
-    ] = False,
-    precision: Annotated[
-        str, typer.Option(metavar="KIND", help="float32, float16, int8 or binary.")
-    ] = "float32",
-    *,
-    load: Loading,
-) -> int:
-    """Write the vectors of texts. Each is a line of JSON; -o writes a NumPy file."""
-
-    def run() -> int:
-        return commands.embed.show_embeddings(
-            model,
-            texts or [],
-            file,
-            load(),
-            output=output,
-            json_lines=json_lines,
-            arguments={
-                "prompt": prompt,
-                "pooling": pooling,
-                "normalize": normalize,
-                "dimensions": dimensions,
-                "truncate": truncate,
-                "precision": precision,
-            },
-        )
-
-    return console.reported(run)
-
-
-@takes_loading
-def rank(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A cross-encoder: a file's path or a name.")
-    ],
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="What is looked for.")],
-    documents: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="A document; several may follow.")
-    ] = None,
-    file: Annotated[
-        Path | None,
-        typer.Option("--file", "-f", metavar="FILE", help="A document a line; - is stdin."),
-    ] = None,
-    json_lines: options.JsonLines = False,
-    top_k: Annotated[
-        int | None, typer.Option(metavar="N", help="Only so many documents, the best.")
-    ] = None,
-    normalize: Annotated[
-        bool | None, typer.Option(help="Scores from 0 to 1, or as the model computes them.")
-    ] = None,
-    instruction: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What the search is for (Qwen3-Reranker).")
-    ] = None,
-    truncate: Annotated[
-        bool, typer.Option("--truncate", help="Cut documents that are too long for the model.")
-    ] = False,
-    *,
-    load: Loading,
-) -> int:
-    """Order documents by how well they answer a query.
-
-    Writes a line of JSON for each, the best first.
-    """
-
-    def run() -> int:
-        return commands.rank.show_ranking(
-            model,
-            query,
-            documents or [],
-            file,
-            load(),
-            json_lines=json_lines,
-            arguments={
-                "top_k": top_k,
-                "normalize": normalize,
-                "instruction": instruction,
-                "truncate": truncate,
-            },
-        )
-
-    return console.reported(run)
-
-
 def tokenize(
     first: FirstModel = None,
     model: options.NamedModel = None,
     prompt: PromptText = None,
     file: options.TextFile = None,
     special: Annotated[
-        bool, typer.Option(help="Add what the model expects around a text, such as BOS.")
+        bool,
+        typer.Option(
+            help="Add the control tokens that the model expects around a text, such as BOS."
+        ),
     ] = True,
     parse_special: Annotated[
-        bool, typer.Option("--parse-special", help="Make control tokens of their names.")
+        bool,
+        typer.Option(
+            "--parse-special",
+            help="Read names of control tokens in the text as these tokens.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = False,
     json: options.Json = False,
 ) -> int:
@@ -445,7 +369,7 @@ def inspect(
     load: Loading,
     json: options.Json = False,
 ) -> int:
-    """Show what is in a model's file, and what it takes to run it."""
+    """Show the content of a model file and the memory that it needs."""
 
     def run() -> int:
         return commands.inspect.show_model(model, load(), as_json=json)
@@ -457,11 +381,12 @@ def pull(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL", help="org/repo, org/repo:Q4_K_M, org/repo:file.gguf, or an address."
+            metavar="MODEL",
+            help="org/repo, org/repo:Q4_K_M, org/repo:file.gguf or an https address.",
         ),
     ],
 ) -> int:
-    """Fetch a model from the Hugging Face hub or an https address."""
+    """Download a model. It comes from the Hugging Face hub or an https address."""
 
     def run() -> int:
         return commands.pull.pull_model(model)
@@ -470,7 +395,7 @@ def pull(
 
 
 def list_models(json: options.Json = False) -> int:
-    """Show the models on this machine. Those of Ollama and LM Studio are among them."""
+    """List the models on this machine. Those of Ollama and LM Studio are included."""
 
     def run() -> int:
         return commands.models.list_models(as_json=json)
@@ -482,10 +407,10 @@ def remove_models(
     models: Annotated[
         list[str],
         typer.Argument(
-            metavar="MODEL", help="Names as `akunu list` shows them; org/repo: all of it."
+            metavar="MODEL", help="Names that `akunu list` shows; org/repo removes all files of it."
         ),
     ],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> int:
     """Remove models from the caches of Hugging Face and akunu."""
 
@@ -502,11 +427,14 @@ def plan(
     *,
     load: Loading,
     speed: Annotated[
-        bool, typer.Option("--speed/--no-speed", help="Whether memory's bandwidth is measured.")
+        bool,
+        typer.Option(
+            "--speed/--no-speed", help="Measure the bandwidth of the memory, to estimate the speed."
+        ),
     ] = True,
     json: options.Json = False,
 ) -> int:
-    """Show what a model takes to run here. It need not be downloaded yet."""
+    """Show the memory and speed of a model here. It need not be downloaded."""
 
     def run() -> int:
         return commands.plan.show_plan(
@@ -517,12 +445,12 @@ def plan(
 
 
 def devices() -> int:
-    """Show the devices of this machine. What akunu makes of them is said, too."""
+    """Show the devices of this machine. Unused ones are explained."""
     return console.reported(commands.devices.show_devices)
 
 
 def doctor(*, cache_dir: options.CacheDir = None) -> int:
-    """Show what was found here, and try it. What was chosen is explained."""
+    """Check this installation. It shows versions, devices, settings and a first answer."""
 
     def run() -> int:
         return commands.doctor.examine(cache_dir)

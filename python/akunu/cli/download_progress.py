@@ -36,7 +36,7 @@ class DownloadWatch(Watch):
         self._since = time.monotonic()
         if not console.is_terminal(sys.stderr):
             size = "" if total is None else f", {bytes_text(total)}"
-            here = f", of which {bytes_text(done)} are here" if done else ""
+            here = f", {bytes_text(done)} of them here" if done else ""
             console.say(f"akunu: fetching {what}{size}{here}")
         self._progress = Progress(self.line, shows_seconds=False)
         self._progress.__enter__()
@@ -58,7 +58,7 @@ class DownloadWatch(Watch):
             else:
                 console.say(
                     f"akunu: {self._what}: {bytes_text(self._done)} of {bytes_text(self._total)} "
-                    "are here and stay; the next attempt goes on from there"
+                    "are here and stay; the next attempt continues from there"
                 )
 
     def line(self) -> str:

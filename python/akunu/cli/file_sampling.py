@@ -10,7 +10,7 @@ from akunu.options.text_options import SamplingOptions
 
 
 def chat_sampling(model: Model, given: Mapping[str, Any]) -> SamplingOptions:
-    """Return the options of a chat: what was given, then what the file says, then the defaults.
+    """Return the options of a chat: what was passed, then what the file says, then the defaults.
 
     `given` is what the command line gave, as `options.given` returns it.
 
@@ -25,7 +25,7 @@ def chat_sampling(model: Model, given: Mapping[str, Any]) -> SamplingOptions:
 def taken_from_file(model: Model, given: Mapping[str, Any]) -> str | None:
     """Return a line about the options that come from the file; None where it changes none.
 
-    For people: "sampling as the model's file says: temperature 0.6, top_k 20".
+    For people: "sampling settings from the model file: temperature 0.6, top_k 20".
     """
     plain = SamplingOptions()
     taken = [
@@ -33,4 +33,4 @@ def taken_from_file(model: Model, given: Mapping[str, Any]) -> str | None:
         for name, value in model.sampling_defaults.items()
         if name not in given and value != getattr(plain, name)
     ]
-    return f"sampling as the model's file says: {', '.join(taken)}" if taken else None
+    return f"sampling settings from the model file: {', '.join(taken)}" if taken else None

@@ -53,7 +53,8 @@ def refuse_encoder(path: Path, options: LoadOptions, command: str) -> None:
     """Raise UnsupportedModelError where a command's model embeds texts and writes none."""
     if is_encoder(path, options):
         raise UnsupportedModelError(
-            f"{path} is an encoder: it embeds texts; akunu {command} takes models that write them"
+            f"{path} is an encoder: it embeds texts; akunu {command} needs a model that generates "
+            f"text"
         )
 
 

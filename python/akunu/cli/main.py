@@ -1,9 +1,9 @@
 """The programs `akunu` and `akunu-chat`: their arguments in, their exit code out.
 
 0: done. 1: an error, one line on stderr. 2: the command line makes no sense. 130: interrupted.
-141: whoever read the output went away.
+141: the reader of the output went away.
 
-What takes time to import is imported where it is needed, so that `akunu --version` is quick and
+Slow imports are inside the functions that need them, so that `akunu --version` is quick and
 Ctrl-C never meets a program that is not ready for it: until `guarded` it is Python's to handle.
 """
 
@@ -106,6 +106,6 @@ def _reported(run: Callable[[], int]) -> int:
     is_shown = sys.stdout is not None
     console.prepare_streams()
     if not is_shown:
-        console.complain("standard output is closed: there is nowhere for the result")
+        console.complain("standard output is closed: the result cannot be written")
         return console.EXIT_ERROR
     return console.reported(run)

@@ -12,31 +12,35 @@ from akunu.cli.terminal import console
 
 CONVERT_HELP = """Write a Hugging Face or MLX directory as a GGUF file.
 
-Numbers stay in the format that they have, or all matrices are written as --type: any that
-`quantize` knows. Tokenizer, chat template and sampling settings become keys of the file.
-OUT appears when all of it is written, or not at all."""
+Weights keep their number format, or --type sets one for all matrices. The tokenizer, the chat
+template and the sampling settings become keys of the file. If the command fails, it leaves no
+file."""
 
-QUANTIZE_HELP = """Write a model's file in another number format.
+QUANTIZE_HELP = """Write a model file in another number format.
 
-TYPE is written as for llama-quantize: Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0, IQ4_XS, F16 and so on.
-In its place, --bits or --bytes ask for the mix of formats with the least error in that size.
-OUT appears when all of it is written, or not at all."""
+TYPE is a name of llama-quantize: Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0, IQ4_XS, F16 and others. With
+--bits or --bytes instead of TYPE, the command chooses a format for each matrix, for the smallest
+error in that size. If the command fails, it leaves no file."""
 
 _Threads = Annotated[
-    int | None, options.count("--threads", "-t", help="Threads of the CPU; default: one per core.")
+    int | None, options.count("--threads", "-t", help="CPU threads. Default: one per core.")
 ]
-_Force = Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")]
+_Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 
 
 def convert(
     source: Annotated[
         str,
-        typer.Argument(metavar="DIR", help="A directory, or one safetensors file in it."),
+        typer.Argument(metavar="DIR", help="A model directory, or one safetensors file in it."),
     ],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")],
     type_name: Annotated[
         str | None,
-        typer.Option("--type", metavar="TYPE", help="Of the matrices: F16, Q8_0 and so on."),
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help="Number format of all matrices, as for `akunu quantize`. Default: unchanged.",
+        ),
     ] = None,
     force: _Force = False,
     threads: _Threads = None,
@@ -62,49 +66,61 @@ def quantize(
         str,
         typer.Argument(
             metavar="IN",
-            help="A GGUF file or a directory in F32, F16 or BF16, or the name of a model.",
+            help="A model in F32, F16 or BF16: a GGUF file, a directory or a name.",
         ),
     ],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")],
     type_name: Annotated[
         str | None,
-        typer.Argument(metavar="TYPE", help="Such as Q4_K_M; none with --bits or --bytes."),
+        typer.Argument(
+            metavar="TYPE", help="The number format, such as Q4_K_M; not with --bits or --bytes."
+        ),
     ] = None,
     bits: Annotated[
         float | None,
-        typer.Option("--bits", metavar="BITS", help="The best mix of so many bits per weight."),
+        typer.Option(
+            "--bits",
+            metavar="BITS",
+            help="Choose formats with this many bits per weight on average.",
+        ),
     ] = None,
     most_bytes: Annotated[
-        int | None, options.count("--bytes", help="The best mix for a file of so many bytes.")
+        int | None, options.count("--bytes", help="Choose formats for a file of this many bytes.")
     ] = None,
     imatrix: Annotated[
         Path | None,
-        typer.Option("--imatrix", metavar="FILE", help="How much each column counts."),
+        typer.Option(
+            "--imatrix", metavar="FILE", help="Importance of each column, from `akunu imatrix`."
+        ),
     ] = None,
     output_type: Annotated[
         str | None,
-        typer.Option("--output-type", metavar="TYPE", help="Of the output matrix."),
+        typer.Option("--output-type", metavar="TYPE", help="Number format of the output matrix."),
     ] = None,
     embedding_type: Annotated[
         str | None,
-        typer.Option("--embedding-type", metavar="TYPE", help="Of the token embedding."),
+        typer.Option(
+            "--embedding-type", metavar="TYPE", help="Number format of the token embedding."
+        ),
     ] = None,
     tensor: Annotated[
         list[str] | None,
-        typer.Option("--tensor", metavar="NAME=TYPE", help="Of one tensor; may be repeated."),
+        typer.Option(
+            "--tensor", metavar="NAME=TYPE", help="Number format of one tensor. May be repeated."
+        ),
     ] = None,
     pure: Annotated[
-        bool, typer.Option("--pure", help="Every matrix in the same format, no mix.")
+        bool, typer.Option("--pure", help="Use TYPE for every matrix; do not mix formats.")
     ] = False,
     allow_requantize: Annotated[
         bool,
-        typer.Option("--allow-requantize", help="Take a file that is quantised: errors add up."),
+        typer.Option("--allow-requantize", help="Accept a quantised model. Its errors add up."),
     ] = False,
     force: _Force = False,
     threads: _Threads = None,
     json: options.Json = False,
 ) -> int:
-    """Write a model's file in another number format."""
+    """Write a model file in another number format."""
 
     def run() -> int:
         return commands.quantize.QuantizeCommand(
@@ -127,28 +143,33 @@ def quantize(
     return console.reported(run)
 
 
-IMATRIX_HELP = """Measure which columns of a model's matrices count.
+IMATRIX_HELP = """Measure which columns of a model's matrices are important.
 
-`akunu quantize --imatrix` reads the result. The model, in F32, F16 or BF16, reads the text TEXT in
-chunks of --context tokens; written are the mean squares of what each matrix is multiplied with, as
-llama-imatrix writes them."""
+`akunu quantize --imatrix` reads the result. The model, in F32, F16 or BF16, reads TEXT in chunks of
+--context tokens. The file has the mean square of each column of each matrix's input, in the format
+of llama-imatrix."""
 
 
 def imatrix(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A GGUF file, or the name of a model.")
+        str,
+        typer.Argument(metavar="MODEL", help="A GGUF file, a directory or the name of a model."),
     ],
     text: Annotated[
         Path, typer.Argument(metavar="TEXT", help="A file with the text; - is standard input.")
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")
+    ],
     context: Annotated[int, options.count("--context", help="Tokens of a chunk.")] = 512,
-    chunks: Annotated[int | None, options.count("--chunks", help="Only this many chunks.")] = None,
+    chunks: Annotated[
+        int | None, options.count("--chunks", help="Read at most this many chunks. Default: all.")
+    ] = None,
     force: _Force = False,
     threads: _Threads = None,
     device: options.Device = "auto",
 ) -> int:
-    """Measure which columns of a model's matrices count."""
+    """Measure which columns of a model's matrices are important."""
 
     def run() -> int:
         load = options.load_options(device=device, context=context, threads=threads)

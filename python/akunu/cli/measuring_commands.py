@@ -12,74 +12,97 @@ from akunu.cli.options import load_options
 from akunu.cli.terminal import console
 from akunu.options.option_checks import AUTO
 
-BENCH_HELP = """Measure how fast a model runs here.
+BENCH_HELP = """Measure how fast a model runs on this machine.
 
-The options, columns and keys are those of llama-bench. A test is a prompt (pp), a generated text
-(tg) or both (pg), each behind a text of some depth. Lists are separated by commas, options may be
-repeated, and every combination is measured.
+Options and columns follow llama-bench. A test is a prompt (pp), a completion (tg) or both (pg),
+after a context of --n-depth tokens. An option takes a list with commas and may be repeated. Every
+combination is measured.
 
-With --texts, texts of real words are measured as a server sees them, alone and side by side: -n is
-the tokens of a reply (64), -r the rounds of a case."""
+With --texts, prompts are real words, sent alone and in batches as to a server. There -n is the
+tokens of a reply (default: 64) and -r the rounds of each case."""
 
 Prompts = Annotated[
     str | None,
-    typer.Option("--prompts", metavar="NAMES", help="short, medium, long: 32, 256, 2048."),
+    typer.Option(
+        "--prompts",
+        metavar="NAMES",
+        help="Prompts of --texts: short, medium or long (32, 256 or 2048 tokens). Default: all.",
+    ),
 ]
 SideBySide = Annotated[
     list[str] | None,
-    typer.Option("--side-by-side", metavar="NUMBERS", help="Texts at a time; 1,4,16."),
+    typer.Option(
+        "--side-by-side", metavar="NUMBERS", help="Batch sizes of --texts. Default: 1,4,16."
+    ),
 ]
 Compare = Annotated[
     Path | None,
-    typer.Option("--compare", metavar="FILE", help="JSON of an earlier run to compare with."),
+    typer.Option(
+        "--compare", metavar="FILE", help="Compare with the JSON of an earlier run of --texts."
+    ),
 ]
 
-PERPLEXITY_HELP = """Say how well a model predicts a text.
+PERPLEXITY_HELP = """Measure how well a model predicts a text.
 
-The definition is llama.cpp's: chunks of --context tokens, each opened by BOS where the model wants
-one, and only the second half of each scored."""
+The definition is llama.cpp's: chunks of --context tokens, each with BOS first if the model expects
+it. Only the second half of each chunk counts."""
 
 
 def bench(
     model: options.Model = "ember",
     n_prompt: Annotated[
         list[str] | None,
-        typer.Option("-p", "--n-prompt", metavar="NUMBERS", help="Tokens of a prompt."),
+        typer.Option(
+            "-p", "--n-prompt", metavar="NUMBERS", help="Tokens of a prompt. Default: 512."
+        ),
     ] = None,
     n_gen: Annotated[
         list[str] | None,
-        typer.Option("-n", "--n-gen", metavar="NUMBERS", help="Tokens to generate."),
+        typer.Option("-n", "--n-gen", metavar="NUMBERS", help="Tokens to generate. Default: 128."),
     ] = None,
     prompt_gen: Annotated[
-        list[str] | None, typer.Option("-pg", metavar="PAIR", help="Both, as a pair: 512,128.")
+        list[str] | None,
+        typer.Option(
+            "-pg", metavar="PAIR", help="Prompt and completion in one test, such as 512,128."
+        ),
     ] = None,
     n_depth: Annotated[
         list[str] | None,
-        typer.Option("-d", "--n-depth", metavar="NUMBERS", help="Tokens before the test."),
+        typer.Option(
+            "-d",
+            "--n-depth",
+            metavar="NUMBERS",
+            help="Tokens in the context before the test. Default: 0.",
+        ),
     ] = None,
     repetitions: Annotated[int, options.count("-r", "--repetitions", help="Runs per test.")] = 5,
     threads: Annotated[
         list[str] | None,
-        typer.Option("-t", "--threads", metavar="NUMBERS", help="Threads of the CPU."),
+        typer.Option(
+            "-t", "--threads", metavar="NUMBERS", help="CPU threads. Default: one per core."
+        ),
     ] = None,
     output: Annotated[
-        str, typer.Option("-o", "--output", metavar="FORM", help="md, json or csv.")
+        str, typer.Option("-o", "--output", metavar="FORM", help="Output format: md, json or csv.")
     ] = "md",
     device: options.Device = "auto",
     gpus: options.Gpus = 1,
     kv_type: options.KvType = "f16",
     roofline: Annotated[
         bool,
-        typer.Option("--roofline", help="Measure bandwidth and peak as well: shares, by kernel."),
+        typer.Option(
+            "--roofline",
+            help="Measure memory bandwidth and peak speed; show the share that each kernel uses.",
+        ),
     ] = False,
     texts: Annotated[
-        bool, typer.Option("--texts", help="Measure texts of real words, as a server sees them.")
+        bool, typer.Option("--texts", help="Measure prompts of real words, alone and in batches.")
     ] = False,
     prompts: Prompts = None,
     side_by_side: SideBySide = None,
     compare: Compare = None,
 ) -> int:
-    """Measure how fast a model runs here."""
+    """Measure how fast a model runs on this machine."""
 
     def run_texts() -> int:
         for name, given in (
@@ -91,7 +114,9 @@ def bench(
             ("--output csv", output == "csv"),
         ):
             if given:
-                raise console.UsageError(f"{name} is not for --texts, which measures real words")
+                raise console.UsageError(
+                    f"{name} has no effect with --texts: leave one of them out"
+                )
         return commands.bench_texts.BenchTextsCommand(
             model=model,
             prompts=prompts,
@@ -114,7 +139,7 @@ def bench(
             ("--compare", compare),
         ):
             if given is not None:
-                raise console.UsageError(f"{name} is for --texts, which measures real words")
+                raise console.UsageError(f"{name} needs --texts")
         return commands.bench.BenchCommand(
             model=model,
             n_prompt=n_prompt,
@@ -153,14 +178,14 @@ def benchmark(
     reply_tokens: Annotated[
         int, options.count("-n", "--reply-tokens", help="Tokens of a reply.")
     ] = 64,
-    rounds: Annotated[int, options.count("-r", "--rounds", help="Rounds per case.")] = 5,
+    rounds: Annotated[int, options.count("-r", "--rounds", help="Rounds of each case.")] = 5,
     threads: options.Threads = None,
     device: options.Device = "auto",
     kv_type: options.KvType = "f16",
     json: options.Json = False,
     compare: Compare = None,
 ) -> int:
-    """Measure texts of real words: the same as `akunu bench --texts`."""
+    """Measure prompts of real words: the same as `akunu bench --texts`."""
 
     def run() -> int:
         return commands.bench_texts.BenchTextsCommand(
@@ -182,19 +207,25 @@ def benchmark(
 def profile(
     model: options.Model = "ember",
     n_prompt: Annotated[
-        int, options.count("-p", "--n-prompt", help="Rows of a prompt; 0: one generated row.")
+        int, options.count("-p", "--n-prompt", help="Tokens of a prompt. 0: one generated token.")
     ] = 0,
-    n_depth: Annotated[int, options.count("-d", "--n-depth", help="Tokens before the step.")] = 0,
+    n_depth: Annotated[
+        int, options.count("-d", "--n-depth", help="Tokens in the context before the step.")
+    ] = 0,
     repetitions: Annotated[int, options.count("-r", "--repetitions", help="Runs.")] = 5,
     threads: options.Threads = None,
     device: options.Device = "auto",
     kv_type: options.KvType = "f16",
     roofline: Annotated[
-        bool, typer.Option("--roofline", help="Measure bandwidth and peak as well: the shares.")
+        bool,
+        typer.Option(
+            "--roofline",
+            help="Measure memory bandwidth and peak speed, and show the shares reached.",
+        ),
     ] = False,
     json: options.Json = False,
 ) -> int:
-    """Show where the time of one step goes. Each command is timed alone."""
+    """Show the time of each kernel in one step. Each kernel is timed alone."""
 
     def run() -> int:
         load = load_options(device=device, threads=threads, kv_type=kv_type)
@@ -214,14 +245,16 @@ def profile(
 def perplexity(
     model: options.Model = "ember",
     file: options.TextFile = None,
-    context: Annotated[int, options.count("--context", help="Tokens per chunk.")] = 512,
-    chunks: Annotated[int | None, options.count("--chunks", help="Only this many chunks.")] = None,
+    context: Annotated[int, options.count("--context", help="Tokens of a chunk.")] = 512,
+    chunks: Annotated[
+        int | None, options.count("--chunks", help="Read at most this many chunks. Default: all.")
+    ] = None,
     threads: options.Threads = None,
     device: options.Device = "auto",
     kv_type: options.KvType = "f16",
     json: options.Json = False,
 ) -> int:
-    """Say how well a model predicts a text."""
+    """Measure how well a model predicts a text."""
 
     def run() -> int:
         load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)

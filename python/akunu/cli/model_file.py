@@ -1,4 +1,4 @@
-"""What is in a model's file, in plain Python types that JSON can hold."""
+"""The content of a model file, in plain Python types that JSON can hold."""
 
 from __future__ import annotations
 

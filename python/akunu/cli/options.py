@@ -14,8 +14,9 @@ import typer
 from akunu.cli.terminal import console
 from akunu.cli.wording import refusal, thinking_of
 from akunu.errors import ArgumentError
-from akunu.options.declarations import Declared, declared_of
-from akunu.options.sampling_options import declared_options
+from akunu.options.declarations import ADVANCED, Declared, declared_of
+from akunu.options.described import described
+from akunu.options.sampling_options import RECOMMENDED, declared_options
 from akunu.options.text_options import LoadOptions, SamplingOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -48,7 +49,8 @@ ESCAPES = {
 """What a backslash and a letter stand for in a value, and its name."""
 
 MODEL_HELP = (
-    "A GGUF file, a directory, org/repo:Q4_K_M on the Hugging Face hub, an https address, or ember."
+    "The model: a GGUF file, a directory, org/repo:Q4_K_M on the Hugging Face hub, an https "
+    "address, or ember."
 )
 Model = Annotated[
     str,
@@ -63,11 +65,16 @@ NamedModel = Annotated[
     typer.Option("--model", "-m", metavar="MODEL", help=MODEL_HELP, autocompletion=complete_model),
 ]
 JsonLines = Annotated[
-    bool, typer.Option("--jsonl", help='Lines are JSON texts, or objects that have a "text".')
+    bool,
+    typer.Option(
+        "--jsonl", help='Each line of the file is a JSON string, or an object with the key "text".'
+    ),
 ]
 TextFile = Annotated[
     Path | None,
-    typer.Option("--file", "-f", metavar="FILE", help="A file with the text; - is standard input."),
+    typer.Option(
+        "--file", "-f", metavar="FILE", help="Read the text from this file; - is standard input."
+    ),
 ]
 
 
@@ -85,49 +92,59 @@ def _whole(text: object) -> int:
     try:
         return int(str(text))
     except ValueError:
-        raise typer.BadParameter(f"'{text}' is no whole number") from None
+        raise typer.BadParameter(f"'{text}' is not a whole number") from None
 
 
-def _option(
-    *names: str, help: str, metavar: str = "INTEGER", parser: Callable[[object], Any] = _typed
-) -> Any:
-    return typer.Option(*names, help=help, metavar=metavar, parser=parser)
-
-
-def count(*names: str, help: str) -> Any:
+def count(*names: str, help: str, **more: Any) -> Any:
     """Return an option that takes a whole number."""
-    return _option(*names, help=help, parser=_whole)
+    return typer.Option(*names, help=help, metavar="INTEGER", parser=_whole, **more)
 
 
-def flag_of(name: str, declared: Declared, default: Any = None, *, is_typed: bool = True) -> Any:
+def flag_of(
+    name: str,
+    declared: Declared,
+    default: Any = None,
+    *,
+    is_typed: bool = True,
+    is_models: bool = False,
+) -> Any:
     """Return the flag of an option; one whose default is True can be turned off.
 
-    `is_typed`: whether a number that is none goes on as a text, which its check refuses.
+    `is_typed`: whether text that is not a number is kept, so that the option's check refuses it.
+    `is_models`: whether a setting of the model's authors comes before the default.
     """
     flags = declared.flag or "--" + name.replace("_", "-")
+    help = f"{declared.help} {described(declared, default, is_models=is_models)}".rstrip()
     if not declared.metavar:
         if default:
             flags = f"{flags}/--no-{flags[2:]}"
-        return typer.Option(*flags.split(","), help=declared.help, show_default=False)
-    help, parser = declared.help, None
+        return _grouped(*flags.split(","), help=help, group=declared.group)
+    parser = None
     if declared.is_list:
         escapes = "\\n, \\t, \\\\ are escapes; may be repeated."
         help += " " + (escapes if declared.metavar == "TEXT" else "May be repeated.")
     elif "|" in declared.metavar or (is_typed and _kind(declared) is not str):
         parser = _typed
-    return typer.Option(*flags.split(","), metavar=declared.metavar, help=help, parser=parser)
+    return _grouped(
+        *flags.split(","), help=help, group=declared.group, metavar=declared.metavar, parser=parser
+    )
+
+
+def _grouped(*flags: str, group: str, **more: Any) -> Any:
+    return typer.Option(*flags, rich_help_panel=group or None, show_default=False, **more)
 
 
 def flag_parameter(
-    name: str, declared: Declared, default: Any, initial: Any = None, *, is_typed: bool = True
+    name: str, declared: Declared, default: Any, initial: Any = None, **more: bool
 ) -> Any:
     """Return the parameter of a command that takes an option.
 
-    `default`: of the option; `initial`: what the command gets where the flag is not there.
+    `default`: of the option; `initial`: the parameter's value without the flag; `more`: arguments
+    of `flag_of`.
     """
     kind: Any = _kind(declared)
     kind = list[kind] if declared.is_list else kind
-    annotation = Annotated[kind | None, flag_of(name, declared, default, is_typed=is_typed)]
+    annotation = Annotated[kind | None, flag_of(name, declared, default, **more)]
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=initial, annotation=annotation
     )
@@ -146,7 +163,12 @@ def takes_sampling(command: Command) -> Command:
     signature = inspect.signature(command, eval_str=True)
     parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     parameters += [
-        flag_parameter(name, declared, SamplingOptions.__dataclass_fields__[name].default)
+        flag_parameter(
+            name,
+            declared,
+            SamplingOptions.__dataclass_fields__[name].default,
+            is_models=command.__name__ == "chat" and name in RECOMMENDED,
+        )
         for name, declared in declared_options().items()
         if command.__name__ in declared.calls
     ]
@@ -157,7 +179,8 @@ def takes_sampling(command: Command) -> Command:
 
 
 def _load_flag(name: str) -> Any:
-    return flag_of(name, declared_of(LoadOptions)[name])
+    default = LoadOptions.__dataclass_fields__[name].default
+    return flag_of(name, declared_of(LoadOptions)[name], default)
 
 
 Threads = Annotated[int | None, _load_flag("threads")]
@@ -167,9 +190,12 @@ KvType = Annotated[str, _load_flag("kv_type")]
 CacheDir = Annotated[str | None, _load_flag("cache_dir")]
 LoopGuard = Annotated[
     bool,
-    typer.Option(help="Whether a text that only repeats itself is stopped (typed chat: a hint)."),
+    typer.Option(
+        help="Stop a reply that repeats itself without end. A typed chat shows a hint instead.",
+        rich_help_panel=ADVANCED,
+    ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
+Json = Annotated[bool, typer.Option("--json", help="Write the result as JSON.")]
 
 
 def one_model(first: str | None, model: str | None) -> str:
@@ -181,7 +207,7 @@ def one_model(first: str | None, model: str | None) -> str:
     ('a.gguf', 'ember')
     """
     if first is not None and model is not None:
-        raise console.UsageError(f"the model is given twice: {first}, and {model} with -m")
+        raise console.UsageError(f"the model is set twice: {first}, and {model} with -m")
     given = model if model is not None else first
     return "ember" if given is None else given
 
@@ -203,32 +229,49 @@ Schema = Annotated[
     typer.Option(
         "--schema",
         metavar="JSON|FILE",
-        help="The text is JSON that fits this JSON schema, or the one in a file.",
+        rich_help_panel=ADVANCED,
+        help="Write JSON that fits this JSON schema, or the one in a file.",
     ),
 ]
 WeakenSchema = Annotated[
     bool,
     typer.Option(
-        "--weaken-schema", help="Leave out what no grammar can hold of --schema; it is said."
+        "--weaken-schema",
+        help="Ignore keywords of --schema that cannot be enforced; a note names them.",
+        rich_help_panel=ADVANCED,
     ),
 ]
 JsonObject = Annotated[
-    bool, typer.Option("--json-object", help="The text is a JSON object, whatever it has.")
+    bool,
+    typer.Option(
+        "--json-object", help="Write a JSON object with any keys.", rich_help_panel=ADVANCED
+    ),
 ]
 Regex = Annotated[
     str | None,
-    typer.Option("--regex", metavar="PATTERN", help="The text is what an expression matches."),
+    typer.Option(
+        "--regex",
+        metavar="PATTERN",
+        help="Write text that matches this regular expression.",
+        rich_help_panel=ADVANCED,
+    ),
 ]
 Choice = Annotated[
     list[str] | None,
-    typer.Option("--choice", metavar="TEXT", help="The text is this, or another --choice."),
+    typer.Option(
+        "--choice",
+        metavar="TEXT",
+        help="Write exactly this text, or that of another --choice. May be repeated.",
+        rich_help_panel=ADVANCED,
+    ),
 ]
 Rules = Annotated[
     str | None,
     typer.Option(
         "--grammar",
         metavar="RULES|FILE",
-        help="The text keeps to rules in GBNF or Lark, or to those in a file.",
+        help="Write text that fits this grammar (GBNF or Lark), or the one in a file.",
+        rich_help_panel=ADVANCED,
     ),
 ]
 
@@ -245,7 +288,7 @@ def adapter_paths(given: Sequence[str] | None) -> dict[str, str]:
         if not name or not path:
             raise console.UsageError(f"--adapter is '{each}'; write NAME=PATH")
         if name in paths:
-            raise console.UsageError(f"--adapter: two adapters are called {name}")
+            raise console.UsageError(f"--adapter: two adapters have the name {name}")
         paths[name] = path
     return paths
 
@@ -304,7 +347,7 @@ def sampler_names(text: str) -> list[str]:
 
 
 def biases(name: str, values: Sequence[str]) -> dict[int, float]:
-    """Return what is added to the logits of tokens; ArgumentError for what is none.
+    """Return what is added to the logits of tokens; ArgumentError for anything else.
 
     >>> biases("logit_bias", ["17=-2.5", "4=-inf"])
     {17: -2.5, 4: -inf}
@@ -342,7 +385,7 @@ def _unescaped(option: str, value: str) -> str:
     def meaning(match: re.Match[str]) -> str:
         if match[0] not in ESCAPES:
             raise console.UsageError(
-                f"{option} is '{value}': {match[0] or value} is none of \\n, \\r, \\t and \\\\"
+                f"{option} is '{value}': {match[0] or value} is not one of \\n, \\r, \\t and \\\\"
             )
         return ESCAPES[match[0]][0]
 

@@ -23,7 +23,7 @@ FORMS: Final = ("schema", "json_object", "regex", "choice", "grammar")
 def say_weakened(structure: Structure | None) -> None:
     """Say what of a schema a text is not held to."""
     for one in structure.grammar.weakened if structure is not None else ():
-        console.say(f"akunu: --weaken-schema: {one.pointer or '/'} is left out: {one.reason}")
+        console.say(f"akunu: --weaken-schema: {one.pointer or '/'} is ignored: {one.reason}")
 
 
 def say_mistakes(completion: Completion) -> None:
@@ -42,13 +42,13 @@ class OutputConstraint:
     name: str
     """One of FORMS."""
     shown: str
-    """What was written behind the name."""
+    """What was written after the name."""
     arguments: Mapping[str, Any]
     """What `generate` takes."""
 
     @property
     def structure(self) -> Structure | None:
-        """What the engine is given; raises ArgumentError for what makes no sense."""
+        """What the engine is passed; raises ArgumentError for what makes no sense."""
         return structure_of(self.arguments)
 
 
@@ -75,9 +75,9 @@ def constraint_of_options(
     chosen = {name: value for name, value in given.items() if value is not None}
     if len(chosen) > 1:
         names = " and ".join(f"--{name.replace('_', '-')}" for name in chosen)
-        raise console.UsageError(f"{names} are given; a text has one form: choose one")
+        raise console.UsageError(f"{names} are set: use only one of them")
     if weaken and "schema" not in chosen:
-        raise console.UsageError("--weaken-schema is given, but there is no --schema")
+        raise console.UsageError("--weaken-schema needs --schema")
     for name, value in chosen.items():
         try:
             form = _form(name, value, f"--{name.replace('_', '-')}")
@@ -90,7 +90,7 @@ def constraint_of_options(
 
 
 def constraint_of(name: str, text: str) -> OutputConstraint | None:
-    """Return the form that a person wrote behind /set; None: any text. Raises ArgumentError.
+    """Return the form that a person wrote after /set; None: any text. Raises ArgumentError.
 
     >>> constraint_of("choice", '["red", "green"]').arguments
     {'choice': ['red', 'green']}
@@ -129,7 +129,7 @@ def _form(name: str, value: Any, called: str) -> OutputConstraint:
 def _read(name: str, value: str, called: str) -> str:
     """Return the schema or the rules that a value is, or that a file of its name has."""
     if not value.strip():
-        raise ArgumentError(f"{called} is empty; it is a text, or a file that has one")
+        raise ArgumentError(f"{called} is empty; set a text or a file with text")
     path = Path(value).expanduser()
     is_text = _IS_TEXT[name].search(value) is not None
     try:

@@ -15,7 +15,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def takes_settings(*kinds: type) -> Callable[[Command], Command]:
     """Give a command the options of classes of settings in place of its `**settings`.
 
-    None is: not given. What is secret has no option, since others see a command line.
+    None means: not set. A secret setting has no option, since others see a command line.
     """
 
     def decorated(command: Command) -> Command:

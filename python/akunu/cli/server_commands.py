@@ -17,18 +17,20 @@ FirstModels = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="MODEL",
-        help="A model, or NAME=MODEL.",
+        help="A model, or NAME=MODEL to name it.",
         autocompletion=options.complete_model,
         show_default=False,
     ),
 ]
 MoreModels = Annotated[
     list[str] | None,
-    typer.Option("--model", "-m", metavar="MODEL", help="Likewise; may be repeated."),
+    typer.Option(
+        "--model", "-m", metavar="MODEL", help="Serve this model as well. May be repeated."
+    ),
 ]
 ConfigFile = Annotated[
     Path | None,
-    typer.Option("--config", metavar="FILE", help="A file with settings; default: akunu.toml."),
+    typer.Option("--config", metavar="FILE", help="The file with settings. Default: akunu.toml."),
 ]
 
 
@@ -54,7 +56,7 @@ def ray(
     config: ConfigFile = None,
     **settings: Any,
 ) -> int:
-    """Serve models by replicas on a Ray cluster."""
+    """Serve models with replicas on a Ray cluster."""
 
     def run() -> int:
         return commands.ray.serve_replicas([*(first or ()), *(model or ())], config, settings)
@@ -63,7 +65,7 @@ def ray(
 
 
 def show_servers(json: options.Json = False) -> int:
-    """Show the servers that run here."""
+    """List the servers that run on this machine."""
 
     def run() -> int:
         return commands.servers.show_servers(as_json=json)
@@ -76,13 +78,13 @@ def stop_servers(
         list[str] | None,
         typer.Argument(
             metavar="SERVER",
-            help="Process ids or ports, as `akunu ps` shows them; default: the only one.",
+            help="Process ids or ports from `akunu ps`. Default: the only server that runs.",
             show_default=False,
         ),
     ] = None,
-    all: Annotated[bool, typer.Option("--all", help="End every server.")] = False,
+    all: Annotated[bool, typer.Option("--all", help="Stop every server.")] = False,
 ) -> int:
-    """End servers; texts under way come to their end before."""
+    """Stop servers after their running requests are finished."""
 
     def run() -> int:
         return commands.servers.stop_servers(servers or [], all_of_them=all)

@@ -11,13 +11,14 @@ from akunu.cli import commands, options
 from akunu.cli.terminal import console
 from akunu.cli.text_input import as_unicode
 from akunu.errors import ArgumentError
+from akunu.options.declarations import ADVANCED
 from akunu.speech.vocabulary.languages import language_code
 
-TRANSCRIBE_HELP = """Write down what is said in audio and video files.
+TRANSCRIBE_HELP = """Transcribe speech in audio and video files.
 
-The text goes to standard output as it comes. With --output, files are written there, each named as
-the one that it is of; a file appears when all of it is written, or not at all. FILE may be WAV,
-FLAC, MP3, Ogg, Opus (akunu[audio]), M4A, WebM or a video (akunu[av]); - is standard input."""
+The text goes to standard output as it is recognised. With --output, each file gets a file of text
+in that folder. FILE may be WAV, FLAC, MP3, Ogg, Opus (akunu[audio]), M4A, WebM or a video
+(akunu[av]); - is standard input."""
 
 SpeechModel = Annotated[
     str,
@@ -25,33 +26,47 @@ SpeechModel = Annotated[
         "--model",
         "-m",
         metavar="MODEL",
-        help="A Whisper model: a directory, GGUF, a .bin of whisper.cpp, org/repo.",
+        help="A Whisper model: a directory, a GGUF file, a .bin of whisper.cpp or org/repo.",
         autocompletion=options.complete_model,
         show_default=False,
     ),
 ]
 Language = Annotated[
     str | None,
-    typer.Option("--language", "-l", metavar="LANG", help="de, or german; default: detected."),
+    typer.Option(
+        "--language",
+        "-l",
+        metavar="LANG",
+        help="Language of the speech, such as de or german. Default: detected.",
+    ),
 ]
 Prompt = Annotated[
     str | None,
-    typer.Option("--prompt", metavar="TEXT", help="As if it had been said before."),
+    typer.Option(
+        "--prompt",
+        metavar="TEXT",
+        help="Text that comes before the speech: its style and spelling guide the model.",
+    ),
 ]
 Hotwords = Annotated[
-    str | None, typer.Option("--hotwords", metavar="TEXT", help="Words to expect.")
+    str | None,
+    typer.Option(
+        "--hotwords", metavar="TEXT", help="Words that are likely in the speech, such as names."
+    ),
 ]
-Translate = Annotated[bool, typer.Option("--translate", help="Write English.")]
-Detector = Annotated[str, typer.Option(metavar="KIND", help="What finds speech: energy or silero.")]
+Translate = Annotated[bool, typer.Option("--translate", help="Translate to English.")]
+Detector = Annotated[
+    str, typer.Option(metavar="KIND", help="How speech is detected: energy or silero.")
+]
 VadModel = Annotated[
-    Path | None, typer.Option("--vad-model", metavar="FILE", help="The file of silero.")
+    Path | None, typer.Option("--vad-model", metavar="FILE", help="The model file of silero.")
 ]
 
 
 def transcribe(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE", help="Audio or video; several may follow."),
+        typer.Argument(metavar="FILE", help="An audio or video file. May be repeated."),
     ] = None,
     *,
     model: SpeechModel,
@@ -61,12 +76,12 @@ def transcribe(
             "--format",
             "-f",
             metavar="FORMATS",
-            help="One or more of txt,srt,vtt,tsv,json,lrc,csv.",
+            help="Formats of the text, one or more of txt,srt,vtt,tsv,json,lrc,csv.",
         ),
     ] = "txt",
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="DIR", help="Write files into this folder."),
+        typer.Option("--output", "-o", metavar="DIR", help="Write files to this folder."),
     ] = None,
     language: Language = None,
     translate: Translate = False,
@@ -74,49 +89,78 @@ def transcribe(
     hotwords: Hotwords = None,
     temperature: Annotated[
         float | None,
-        typer.Option(metavar="NUMBER", help="Only this one; default: 0, higher where that fails."),
+        typer.Option(
+            metavar="NUMBER",
+            help="Sampling temperature. Range: 0 or more. Default: 0; higher if a result is poor.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = None,
     beam_size: Annotated[
-        int, options.count("--beam-size", help="Beams of the search; 1 is greedy and quicker.")
+        int,
+        options.count(
+            "--beam-size", help="Beams of the search; 1 is greedy and faster. Range: 1 or more."
+        ),
     ] = 5,
     batch: Annotated[
         int,
         options.count(
-            "--batch", help="So many stretches of speech at a time, each without what was before."
+            "--batch",
+            help="Transcribe this many parts at a time. Above 1, a part does not use the text "
+            "before it. Range: 1 to 256.",
         ),
     ] = 1,
     jobs: Annotated[
-        int, options.count("--jobs", "-j", help="Transcribe so many files at once.")
+        int, options.count("--jobs", "-j", help="Transcribe this many files at a time.")
     ] = 1,
-    words: Annotated[bool, typer.Option("--words", help="With the times of words.")] = False,
+    words: Annotated[
+        bool, typer.Option("--words", help="Add the start and end of each word.")
+    ] = False,
     max_line_width: Annotated[
         int | None,
-        options.count("--max-line-width", help="Characters of a subtitle's line; needs --words."),
+        options.count(
+            "--max-line-width",
+            help="Most characters in a line of a subtitle; needs --words.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = None,
     max_line_count: Annotated[
-        int | None, options.count("--max-line-count", help="Lines of a subtitle; likewise.")
+        int | None,
+        options.count(
+            "--max-line-count",
+            help="Most lines of a subtitle; needs --words.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = None,
     max_words: Annotated[
-        int | None, options.count("--max-words", help="Words of a subtitle; likewise.")
+        int | None,
+        options.count(
+            "--max-words",
+            help="Most words of a subtitle; needs --words.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = None,
     highlight_words: Annotated[
         bool,
-        typer.Option("--highlight-words", help="Underline each word in its time; likewise."),
+        typer.Option(
+            "--highlight-words",
+            help="Underline each word while it is spoken; needs --words.",
+            rich_help_panel=ADVANCED,
+        ),
     ] = False,
-    vad: Annotated[bool, typer.Option(help="Read only the parts that have speech.")] = True,
+    vad: Annotated[bool, typer.Option(help="Transcribe only the parts with speech.")] = True,
     detector: Detector = "energy",
     vad_model: VadModel = None,
     channels: Annotated[
-        str, typer.Option(metavar="HOW", help="mix them, or apart: each for itself.")
+        str, typer.Option(metavar="HOW", help="Channels: mix them, or apart (each alone).")
     ] = "mix",
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     skip_existing: Annotated[
-        bool, typer.Option("--skip-existing", help="Leave out what is written already.")
+        bool, typer.Option("--skip-existing", help="Skip files whose text exists.")
     ] = False,
     threads: options.Threads = None,
     device: options.Device = "auto",
 ) -> int:
-    """Write down what is said in audio and video files."""
+    """Transcribe speech in audio and video files."""
 
     def run() -> int:
         load = options.load_options(device=device, threads=threads)
@@ -157,42 +201,49 @@ def transcribe(
     return console.reported(run)
 
 
-LISTEN_HELP = """Write down what is said into a microphone, as it is said.
+LISTEN_HELP = """Transcribe speech from a microphone while it is spoken.
 
-Confirmed text goes to standard output; at a terminal, what may still change follows it, dimmed. A
-pause ends a line. Ctrl-C ends it all, once the last words are written."""
+Final text goes to standard output. A terminal also shows the text that may still change, dimmed. A
+pause ends a line. Ctrl-C stops after the last words."""
 
 
 def listen(
     model: SpeechModel = "",
     microphone: Annotated[
         str | None,
-        typer.Option("--microphone", metavar="NAME", help="Its name or number."),
+        typer.Option(
+            "--microphone",
+            metavar="NAME",
+            help="Name or number of the microphone. Default: the system's.",
+        ),
     ] = None,
     list_them: Annotated[
-        bool, typer.Option("--list", help="Show the microphones of this machine, and leave.")
+        bool, typer.Option("--list", help="List the microphones of this machine and exit.")
     ] = False,
     seconds: Annotated[
-        float | None, typer.Option("--seconds", metavar="NUMBER", help="Listen for so long.")
+        float | None,
+        typer.Option(
+            "--seconds", metavar="NUMBER", help="Stop after this many seconds. Default: at Ctrl-C."
+        ),
     ] = None,
     language: Language = None,
     translate: Translate = False,
     prompt: Prompt = None,
     hotwords: Hotwords = None,
-    vad: Annotated[bool, typer.Option(help="Tell speech from silence.")] = True,
+    vad: Annotated[bool, typer.Option(help="Detect speech; skip silence.")] = True,
     detector: Detector = "energy",
     vad_model: VadModel = None,
     threads: options.Threads = None,
     device: options.Device = "auto",
 ) -> int:
-    """Write down what is said into a microphone, as it is said."""
+    """Transcribe speech from a microphone while it is spoken."""
 
     def run() -> int:
         if list_them:
             return commands.listen.show_microphones()
         if not model:
             raise console.UsageError(
-                "which model? -m MODEL: a Whisper model, such as openai/whisper-tiny"
+                "the model is missing: -m MODEL, a Whisper model such as openai/whisper-tiny"
             )
         return commands.listen.ListenCommand(
             model=model,
@@ -237,7 +288,7 @@ def speech_arguments(
     if detector not in ("energy", "silero"):
         raise console.UsageError(f"--detector is '{detector}'; it must be energy or silero")
     if vad_model is not None and detector != "silero":
-        raise console.UsageError("--vad-model goes with --detector silero")
+        raise console.UsageError("--vad-model needs --detector silero")
     if not vad and detector != "energy":
         raise console.UsageError("--no-vad and --detector contradict each other")
     found["vad"] = detector if vad else False

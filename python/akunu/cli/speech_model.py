@@ -21,7 +21,7 @@ def load_speech_model(name: str, options: LoadOptions) -> SpeechModel:
     """
     path = model_path(name, options)
     if not is_speech_model(path):
-        raise UnsupportedModelError(f"{path} is no Whisper model: it takes no audio")
+        raise UnsupportedModelError(f"{path} is not a Whisper model: it does not read audio")
     with Progress(lambda: f"loading {Path(name).name or name}"):
         model = load_whisper_with(path, options)
     for note in model.notes:

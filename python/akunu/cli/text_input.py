@@ -53,9 +53,9 @@ def with_standard_input(question: str) -> str | None:
 
 
 def has_unread_input() -> bool:
-    """Whether somebody has given standard input something that was not read; never waits.
+    """Whether someone has given standard input something that was not read; never waits.
 
-    A file that was read in part belongs to somebody else: a loop of a shell, for example.
+    A file that was read in part belongs to someone else: a loop of a shell, for example.
     """
     if sys.stdin is None or console.is_terminal(sys.stdin):
         return False
@@ -82,15 +82,15 @@ def text_of(
 ) -> str:
     """Return the text that --prompt, --file or standard input gives.
 
-    Raises UsageError where both are given, or none and nobody pipes anything in.
+    Raises UsageError where both are passed, or none and no one pipes anything in.
     """
     if prompt is not None and path is not None:
-        raise console.UsageError("--prompt and --file are two ways to give one text")
+        raise console.UsageError("--prompt and --file both set the text: use one of them")
     if prompt is not None:
         if has_unread_input():
             console.say(
-                "akunu: standard input is not read beside --prompt; </dev/null says that there is "
-                "none"
+                "akunu: --prompt is set, so standard input is not read; add </dev/null to hide "
+                "this note"
             )
         return as_unicode(prompt, "--prompt")
     if path is not None and str(path) != "-":
@@ -99,6 +99,6 @@ def text_of(
         return file_text(path)
     if path is None and console.is_terminal(sys.stdin):
         raise console.UsageError(
-            f"there is no text: give one with {options}, or pipe it into akunu {command}"
+            f"there is no text: set it with {options}, or pipe it into akunu {command}"
         )
     return standard_input()

@@ -19,7 +19,7 @@ def counted(count: int, thing: str) -> str:
 
 
 def shortened(text: str, most: int = 60) -> str:
-    """Return a text in one line of at most so many characters.
+    """Return a text in one line of at most this many characters.
 
     >>> shortened("What is\\n12 + 7?"), shortened("What is it?", most=7)
     ('What is 12 + 7?', 'What...')

@@ -22,20 +22,20 @@ def check_target(path: Path, *, force: bool, sources: Iterable[Path]) -> None:
     """
     for source in sources:
         if path.exists() and source.exists() and path.samefile(source):
-            raise ArgumentError(f"{path} is what is read; name another file to write")
+            raise ArgumentError(f"{path} is the file to read; name another file to write")
     if path.is_dir():
         raise ArgumentError(f"{path} is a folder; name a file in it")
     if path.exists() and not path.is_file():  # a new file would take the place of the device
         raise ArgumentError(f"{path} is a device, a pipe or a socket; name a file")
     if not path.parent.is_dir():
-        raise ArgumentError(f"{path.parent} is no folder")
+        raise ArgumentError(f"{path.parent} is not a folder")
     if (path.exists() or path.is_symlink()) and not force:
         raise ArgumentError(f"{path} exists already; --force overwrites it")
 
 
 @contextmanager
 def atomic_write(path: Path, size: int | None = None, *, force: bool) -> Iterator[BinaryIO]:
-    """Open a file beside `path` that takes its place when the block ends well, else vanishes.
+    """Open a file next to `path` that takes its place when the block ends well, else vanishes.
 
     `size` is how many bytes it will have, to be refused here where the disk has fewer. Raises
     ArgumentError for a folder that cannot be written, and AkunuError for a disk that is full.
@@ -78,7 +78,7 @@ def _put_in_place(part: Path, path: Path, *, force: bool) -> None:
     try:
         os.link(part, path)  # unlike a rename, it never takes the place of another file
     except FileExistsError:
-        raise ArgumentError(f"{path} exists meanwhile; --force overwrites it") from None
+        raise ArgumentError(f"{path} exists by now; --force overwrites it") from None
     except OSError:  # a file system without links
         os.replace(part, path)
         return

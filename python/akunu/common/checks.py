@@ -19,7 +19,7 @@ MAX_UINT64 = 2**64 - 1
 def integer(
     name: str, value: object, lowest: int, highest: int | None = None, besides: str = ""
 ) -> int:
-    """Return `value` as an int; ArgumentError if it is none or outside lowest..highest."""
+    """Return `value` as an int; ArgumentError if it is not one or outside lowest..highest."""
     allowed = f"an integer from {lowest}" + (f" to {highest}" if highest is not None else " up")
     try:
         if isinstance(value, bool):
@@ -33,14 +33,14 @@ def integer(
 
 
 def priority_of(value: object) -> int:
-    """Return the priority of a request; ArgumentError for what is none."""
+    """Return the priority of a request; ArgumentError for anything else."""
     return integer("priority", value, -(2**31), 2**31 - 1)
 
 
 def number(
     name: str, value: object, lowest: float, highest: float, *, above: bool = False
 ) -> float:
-    """Return `value` as a float; ArgumentError if it is none, NaN or outside lowest..highest.
+    """Return `value` as a float; ArgumentError if it is not one, NaN or outside lowest..highest.
 
     `above`: lowest itself is refused as well.
     """
@@ -57,7 +57,7 @@ def number(
 
 
 def file_path(name: str, value: object) -> Path:
-    """Return the path of a file, with the home for ~; ArgumentError for what is none."""
+    """Return the path of a file, with the home for ~; ArgumentError for anything else."""
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
         raise refusal(name, value, "the path of a file", "")
     path = Path(os.fsdecode(value))
@@ -68,25 +68,25 @@ def file_path(name: str, value: object) -> Path:
 
 
 def flag(name: str, value: object) -> None:
-    """Raise ArgumentError for what is no bool, NumPy's included."""
+    """Raise ArgumentError for what is not a bool, NumPy's included."""
     if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
         raise refusal(name, value, "True or False", "")
 
 
 def texts(name: str, value: object) -> tuple[str, ...]:
-    """Return one str or several as a tuple; ArgumentError for empty ones and what is no text."""
+    """Return one str or several as a tuple; ArgumentError for empty ones and what is not text."""
     given = (value,) if isinstance(value, str) else value
     if isinstance(given, (bytes, bytearray, memoryview)) or not isinstance(given, (Sequence, Set)):
-        raise refusal(name, value, "a str or several, none of them empty", "")
+        raise refusal(name, value, "a str or several, each not empty", "")
     for text in given:
-        # A lone surrogate is no text that a model could write.
+        # A lone surrogate is not text that a model could write.
         if not isinstance(text, str) or not text or any("\ud800" <= c <= "\udfff" for c in text):
-            raise refusal(name, value, "a str or several, none of them empty", "")
+            raise refusal(name, value, "a str or several, each not empty", "")
     return tuple(sorted(given) if isinstance(given, Set) else given)
 
 
 def token_id_list(name: str, value: Any) -> tuple[int, ...]:
-    """Return token ids in ascending order, each once; ArgumentError for what is none."""
+    """Return token ids in ascending order, each once; ArgumentError for anything else."""
     try:
         if isinstance(value, (str, bytes, bytearray, Mapping)):
             raise TypeError

@@ -1,6 +1,6 @@
 """What an answer has by chance or by the clock: ids and moments.
 
-Whoever has to repeat an answer to the byte (the server's journal) has them follow from a few bytes:
+The server's journal repeats answers to the byte: there they follow from a few bytes:
 
 >>> def ids() -> list[str]:
 ...     with ids_from(DerivedIds(b"key", 0.0)):

@@ -29,5 +29,5 @@ def json_object(text: str | bytes, path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ModelFormatError(f"{path} cannot be read as JSON: {error}") from None
     if not isinstance(found, dict):
-        raise ModelFormatError(f"{path} is no JSON object")
+        raise ModelFormatError(f"{path} is not a JSON object")
     return found

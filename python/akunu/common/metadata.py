@@ -86,7 +86,8 @@ class Reader:
     def token_id(self, key: str, n_tokens: int, *, needed: bool) -> int | None:
         """Return a token id, None where there is none.
 
-        What is no id of this vocabulary is noted and ignored, or a ModelFormatError if `needed`.
+        An id outside this vocabulary is noted and ignored, or a ModelFormatError if
+        `needed`.
         """
         value = self.value(key)
         if value is None:
@@ -129,7 +130,7 @@ class Reader:
 
         `n_tokens`: None for an array of any length.
 
-        Raises ModelFormatError for another length, or a type that is none of NumPy's `kinds`.
+        Raises ModelFormatError for another length, or a type that is not one of NumPy's `kinds`.
         """
         value = self.value(key)
         if value is None:

@@ -17,14 +17,14 @@ PrefixEnd = Literal[
     "other_key",
     "evicted",
 ]
-"""As src/cache/sequence_cache.h has them; "": nobody looked yet."""
+"""As src/cache/sequence_cache.h has them; "": no one looked yet."""
 
 _EXPLAINED: Final[Mapping[str, str]] = {
     "off": "the cache of prefixes is off",
     "outputs": "the others' outputs are wanted",
     "unknown": "no text in the cache begins like it",
     "differs": "the next token is another one",
-    "ends": "the text that it goes on from ends there",
+    "ends": "the text that it continues ends there",
     "not_computed": "the next ones were generated, and not read as a prompt yet",
     "other_key": "a text with other adapters has more",
     "evicted": "the others had to make room",
@@ -32,7 +32,7 @@ _EXPLAINED: Final[Mapping[str, str]] = {
 
 
 def explained(end: PrefixEnd) -> str:
-    """Return it in words; "" where all was taken over, and where nobody looked.
+    """Return it in words; "" where all was taken over, and where no one looked.
 
     >>> explained("differs")
     'the next token is another one'

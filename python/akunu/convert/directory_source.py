@@ -1,6 +1,6 @@
 """A Hugging Face or MLX directory as a GGUF file would have it: names, keys, and numbers in order.
 
-Nothing is converted before it is asked for: a tensor's `data` is made when it is read.
+Nothing is converted before it is requested: a tensor's `data` is made when it is read.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class DirectoryTensor:
         return data.reshape(*lengths, -1).take(order, axis).reshape(-1)
 
     def _interleaved(self, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Put the rows that rotate with each other beside each other, as GGUF's llama has them."""
+        """Put the rows that rotate with each other next to each other, as GGUF's llama has them."""
         if self._head is None:
             return data
         size, rotating = self._head
@@ -232,7 +232,7 @@ class DirectorySource:
     alignment: Final = 32
 
     def __init__(self, path: Path) -> None:
-        """Read the directory, or a safetensors file with its config.json beside it."""
+        """Read the directory, or a safetensors file with its config.json next to it."""
         files = ModelDirectory(path)
         self._native = _core.ModelSource(path)
         directory = Path(files.path)
@@ -252,7 +252,7 @@ class DirectorySource:
         self.notes = [*self._native.notes, *notes, *more]
         if self._of_images:
             n = len(self._of_images)
-            self.notes.append(f"{n} tensors are left out: they are of an encoder of images")
+            self.notes.append(f"{n} tensors are skipped: they belong to an image encoder")
         groups = [tensor for tensor in found if tensor.quantised_as is not None]
         if groups:
             kinds = sorted({f"{each.quantised_as} to {each.type_name}" for each in groups})
@@ -283,7 +283,7 @@ class DirectorySource:
         """Every tensor of the file, those in one that llama.cpp wants in one."""
         written = numbers["written"]
         natives = {each.name: each for each in self._native.tensors}
-        if numbers["audio"] is None:  # GGUF has what reads images in a file of its own
+        if numbers["audio"] is None:  # GGUF has what reads images in its own file
             self._of_images = [name for name in natives if name.startswith(_OF_IMAGES)]
             for name in self._of_images:
                 del natives[name]
@@ -321,7 +321,7 @@ class DirectorySource:
         if written["latents_apart"]:
             found += self._latents_apart(natives, numbers)
         if written["factors_in_weights"] and "output.weight" not in natives:
-            # What embeds and what makes logits are multiplied by numbers of their own.
+            # What embeds and what makes logits are multiplied by their own numbers.
             factor = np.array(numbers["described"]["logit_scale"], np.float32)
             table = natives["token_embedding.weight"]
             found.append(DirectoryTensor(table, None, name="output.weight", factors=factor))
@@ -330,7 +330,7 @@ class DirectorySource:
     def _shares_by_key_heads(
         self, natives: dict[str, _core.SourceTensor], numbers: dict[str, Any]
     ) -> list[JoinedTensor]:
-        """Qwen3-Next's b and a: those of each key head beside each other."""
+        """Qwen3-Next's b and a: those of each key head next to each other."""
         found = []
         for i, layer in enumerate(numbers["described"]["layers"]):
             if (rule := layer["delta_rule"]) is None:

@@ -41,7 +41,7 @@ def as_bytes(values: Floats, type_name: str) -> Bytes:
 
 
 def codes_of(words: Bytes, bits: int, rows: int) -> NDArray[np.uint8]:
-    """Return MLX's codes, [rows, k]: one behind the other from the lowest bit on.
+    """Return MLX's codes, [rows, k]: one after the other from the lowest bit on.
 
     >>> codes_of(np.array([0x21, 0x43], np.uint8), 4, 1).tolist()
     [[1, 2, 3, 4]]

@@ -125,7 +125,7 @@ def _of_gguf(path: Path) -> ImportanceMatrix:
         values, unseen[matrix] = _means(sums, n)
         means[matrix] = _checked(values, path, matrix)
     if not means:
-        raise ModelFormatError(f"{path}: it is no importance matrix: no tensor ends in {_SUMS}")
+        raise ModelFormatError(f"{path}: it is not an importance matrix: no tensor ends in {_SUMS}")
     file.check()
     datasets = file.get("imatrix.datasets", ())
     chunks = file.get("imatrix.chunk_count", 0)
@@ -168,7 +168,7 @@ class _Bytes:
         if not 0 <= n <= left:
             raise ModelFormatError(
                 f"{self._path}, byte {self.at}: {what} needs {n} bytes, {left} are left; "
-                "it is no importance matrix, or was cut off"
+                "it is not an importance matrix, or it was cut off"
             )
         self.at += n
         return self._data[self.at - n : self.at]
@@ -177,7 +177,8 @@ class _Bytes:
         (value,) = struct.unpack("<i", self.take(4, what))
         if not 0 <= value <= most:
             raise ModelFormatError(
-                f"{self._path}, byte {self.at - 4}: {what} is {value}; it is no importance matrix"
+                f"{self._path}, byte {self.at - 4}: {what} is {value}; it is not an importance "
+                f"matrix"
             )
         return int(value)
 
@@ -220,8 +221,8 @@ def unseen_note(unseen: Mapping[str, int], means: Mapping[str, NDArray[np.float3
     n_experts = sum(len(values.reshape(-1, values.shape[-1])) for values in stacks)
     return (
         f"no token went to {sum(unseen.values())} of {n_experts} experts' matrices "
-        f"({len(unseen)} of {len(stacks)} tensors): their columns count evenly; "
-        "a longer text reaches more"
+        f"({len(unseen)} of {len(stacks)} tensors): their columns have equal importance; a longer "
+        f"text reaches more experts"
     )
 
 

@@ -68,7 +68,7 @@ def dependence(name: str) -> float:
 
 
 def best_mix(tensors: Sequence[Mixed[Tensor]], most_bytes: int) -> list[FormatChoice]:
-    """Return a choice for each tensor, together of at most so many bytes, with little error.
+    """Return a choice for each tensor, together of at most this many bytes, with little error.
 
     Raises ArgumentError where the smallest choices are larger.
 
@@ -79,7 +79,7 @@ def best_mix(tensors: Sequence[Mixed[Tensor]], most_bytes: int) -> list[FormatCh
     """
     least = sum(min(choice.size for choice in each.choices) for each in tensors)
     if least > most_bytes:
-        raise ArgumentError(f"the smallest mix has {least} bytes, {most_bytes} are wished")
+        raise ArgumentError(f"the smallest mix has {least} bytes, the limit is {most_bytes}")
 
     def at(price: float) -> list[FormatChoice]:
         """What is best where a byte costs so much error."""

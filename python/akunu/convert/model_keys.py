@@ -95,7 +95,7 @@ def model_keys(
             if abs(numbers["described"][factor] / numbers["usual"][factor] - 1) > _SAME:
                 raise UnsupportedModelError(
                     f"config.json: the {factor} is not that of {architecture}, and GGUF has no key "
-                    "for it; a directory can be used as it is"
+                    "for it; the directory can be used unconverted"
                 )
         elif numbers[factor] != 0:
             put(factor, numbers[factor])
@@ -125,8 +125,8 @@ def _latent_keys(numbers: Mapping[str, Any], notes: list[str]) -> dict[str, KeyV
     latent = first["latent"]
     if numbers["interleaves_rows"]:
         raise UnsupportedModelError(
-            "config.json: rope_interleave is false, and GGUF has no key for it; a directory can "
-            "be used as it is"
+            "config.json: rope_interleave is false, and GGUF has no key for it; the directory can "
+            "be used unconverted"
         )
     if abs(latent["norm_epsilon"] - numbers["norm_epsilon"]) > _SAME * numbers["norm_epsilon"]:
         notes.append(
@@ -172,8 +172,8 @@ def _layer_shapes(numbers: Mapping[str, Any]) -> dict[str, KeyValue]:
         if len(lengths) > 1:
             raise UnsupportedModelError(
                 "config.json: per_layer_config has several lengths of heads, and GGUF has a key "
-                "for those of windowed layers and one for all others; a directory can be used as "
-                "it is"
+                "for those of windowed layers and one for all others; the directory can be used "
+                "unconverted"
             )
         for head_dim, rope_dim in lengths:
             keys[f"attention.key_length{ending}"] = head_dim
@@ -189,13 +189,13 @@ def _streams(numbers: Mapping[str, Any]) -> dict[str, KeyValue]:
         return {}
     if n != STREAMS:
         raise UnsupportedModelError(
-            f"config.json: altup_num_inputs is {n}; files have {STREAMS} streams. A directory can "
-            "be used as it is"
+            f"config.json: altup_num_inputs is {n}; files have {STREAMS} streams. The directory "
+            f"can be used unconverted"
         )
     if not numbers["scales_streams"]:
         raise UnsupportedModelError(
-            "config.json: altup_correct_scale is false, and GGUF has no key for it; a directory "
-            "can be used as it is"
+            "config.json: altup_correct_scale is false, and GGUF has no key for it; the directory "
+            "can be used unconverted"
         )
     cuts = [each["gate_cut"] for each in numbers["described"]["layers"]]
     return {
@@ -215,7 +215,7 @@ def _latent_yarn(numbers: Mapping[str, Any]) -> dict[str, KeyValue]:
     if abs(numbers["rope_attention_factor"] - 1) > _SAME or stretch <= 0 or magnitude - 1 < _SAME:
         raise UnsupportedModelError(
             "config.json: rope_scaling's mscale and mscale_all_dim are not the same number above "
-            "0, and GGUF has no key for that; a directory can be used as it is"
+            "0, and GGUF has no key for that; the directory can be used unconverted"
         )
     return {"rope.scaling.yarn_log_multiplier": (magnitude - 1) / stretch}
 
@@ -226,7 +226,7 @@ def _refuse_unless_none_rotates(numbers: Mapping[str, Any]) -> None:
     if not numbers["may_not_rotate"] or any(layer["rotates"] for layer in layers):
         raise UnsupportedModelError(
             "config.json: no_rope_layers are not those that the family has, and GGUF has no key "
-            "for them; a directory can be used as it is"
+            "for them; the directory can be used unconverted"
         )
 
 
@@ -235,15 +235,15 @@ def _refuse_encoders(source: _core.ModelSource, config: Mapping[str, Any]) -> No
     kind = config.get("model_type")
     if source.config["is_encoder"] and kind != "bert":
         raise UnsupportedModelError(
-            f"config.json: model_type is {kind!r}; of encoders akunu converts 'bert'. A directory "
-            "can be used as it is"
+            f"config.json: model_type is {kind!r}; akunu converts 'bert' encoders only. The "
+            f"directory can be used unconverted"
         )
     behind = [each.name for each in source.tensors if each.name.startswith(("dense.", "head."))]
     behind.sort(key=lambda name: name != "head.output.weight")
     if behind:
         raise UnsupportedModelError(
-            f"{behind[0]} is behind the pool, and akunu does not convert such models; a directory "
-            "can be used as it is"
+            f"{behind[0]} follows the pooling, and akunu does not convert such models; the "
+            f"directory can be used unconverted"
         )
 
 
@@ -293,8 +293,8 @@ def _scans(layers: list[dict[str, Any]]) -> dict[str, KeyValue]:
         return {}
     if scan["has_limits"]:
         raise UnsupportedModelError(
-            "config.json: time_step_limit clamps steps of time, and GGUF has no key for it; a "
-            "directory can be used as it is"
+            "config.json: time_step_limit clamps steps of time, and GGUF has no key for it; the "
+            "directory can be used unconverted"
         )
     return {
         "ssm.conv_kernel": scan["width"],
@@ -315,15 +315,15 @@ def _delta_rules(layers: list[dict[str, Any]], config: Mapping[str, Any]) -> dic
         if rule["n_value_heads"] != layers[0]["n_heads"]:
             raise UnsupportedModelError(
                 f"config.json: layers with the delta rule have {rule['n_value_heads']} heads, "
-                f"others {layers[0]['n_heads']}, and GGUF has one key for both; a directory can be "
-                "used as it is"
+                f"others {layers[0]['n_heads']}, and GGUF has one key for both; the directory can "
+                f"be used unconverted"
             )
         return {"ssm.conv_kernel": rule["width"], "kda.head_dim": rule["key_dim"]}
     period = recurs.index(False) + 1 if False in recurs else len(layers) + 1
     if recurs != [(i + 1) % period != 0 for i in range(len(layers))]:
         raise UnsupportedModelError(
             "config.json: layer_types does not repeat with its first full_attention, and GGUF has "
-            "no key for that; a directory can be used as it is"
+            "no key for that; the directory can be used unconverted"
         )
     text = config.get("text_config", config)
     sections = (text.get("rope_parameters") or {}).get("mrope_section", _POSITION_SECTIONS)
@@ -397,9 +397,9 @@ def _what_the_family_does_not_say(numbers: Mapping[str, Any]) -> dict[str, KeyVa
         return keys
     scale, other = (each[0]["attention_scale"] for each in (layers, usual))
     if layers[0]["has_rope_factors"]:
-        scale /= numbers["rope_attention_factor"] ** 2  # which has a key of its own
+        scale /= numbers["rope_attention_factor"] ** 2  # which has its own key
     if layers[0]["latent"] is not None:
-        return keys  # what YaRN makes of it has a key of its own
+        return keys  # what YaRN makes of it has its own key
     if abs(scale - other) > _SAME * other:
         keys["attention.scale"] = scale
     return keys

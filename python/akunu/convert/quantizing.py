@@ -69,7 +69,7 @@ class Step:
 
     @property
     def fell_back(self) -> bool:
-        """Whether rows are no whole blocks of the wished format."""
+        """Whether rows are not whole blocks of the wished format."""
         return self.wished != self.plan.type_name
 
 
@@ -181,7 +181,7 @@ class Quantization:
                 matrices = f", in {n_matrices} matrices" if n_matrices > 1 else ""
                 raise ArgumentError(
                     f"the importance of {step.plan.name} has {numbers.size} numbers, "
-                    f"its rows have {k}{matrices}: it is of another model"
+                    f"its rows have {k}{matrices}: it belongs to another model"
                 )
 
 
@@ -191,14 +191,14 @@ def _step(tensor: Tensor, file: ModelSource, shape: ModelShape, wishes: Wishes) 
     if wished is not None:
         if len(plan.shape) < 2 and wished not in ("F32", "F16", "BF16"):
             raise ArgumentError(
-                f"{tensor.name} cannot be {wished}: it is one-dimensional, and nothing reads "
-                "such a tensor quantised; F32, F16 and BF16 are possible"
+                f"{tensor.name} cannot be {wished}: it is one-dimensional, and no engine reads "
+                f"such a tensor quantised; use F32, F16 or BF16"
             )
         _, block, _ = _core.gguf_block(wished)
         if plan.k % block != 0:
             raise ArgumentError(
                 f"{tensor.name} cannot be {wished}: its rows have {plan.k} numbers, "
-                f"which is no multiple of {block}"
+                f"which is not a multiple of {block}"
             )
     elif not is_quantised(plan):
         return Step(tensor, plan, plan.type_name)

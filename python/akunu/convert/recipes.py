@@ -2,7 +2,7 @@
 
 A recipe (`Q4_K_M`) gives most matrices its base format, and some more bits: those that a model's
 text depends on more. The rules are those of llama.cpp, tests/oracle compares; which tensors of an
-architecture they name is told by the tensors' names.
+architecture they name follows from the tensors' names.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ NARROWER: Final = {
     "Q5_K": "Q5_1",
     "Q6_K": "Q8_0",
 }
-"""What takes the place of a format with blocks of 256 where rows are no multiple of that."""
+"""The replacement of a format with blocks of 256 for rows that are not a multiple of 256."""
 
 _KEPT: Final = re.compile(
     r"_norm\.weight$|ffn_gate_inp(_shexp)?\.weight$|altup|laurel|per_layer_model_proj|"
@@ -78,7 +78,7 @@ _KEPT: Final = re.compile(
 
 
 def recipe_named(name: str) -> Recipe:
-    """Return the recipe of a name, in any case; ArgumentError for what there is none of.
+    """Return the recipe of a name, in any case; ArgumentError for what there is not one of.
 
     >>> recipe_named("q4_k").name
     'Q4_K_M'
@@ -89,7 +89,7 @@ def recipe_named(name: str) -> Recipe:
         return found
     known = ", ".join(RECIPES)
     if _UNMADE.match(upper):
-        raise ArgumentError(f"akunu does not make {name}; it makes {known}")
+        raise ArgumentError(f"akunu does not write {name}; it writes {known}")
     raise ArgumentError(f"there is no type {name!r}; there are {known}")
 
 

@@ -53,7 +53,7 @@ def wishes_for_size(
         fixed = sum(step.plan.size for step in plan.steps) - sum(step.plan.size for step in free)
         most = int(bits * numbers / 8) - fixed
     else:
-        raise ArgumentError("a size is needed, in bytes or bits")
+        raise ArgumentError("set a size, in bytes or bits")
     mixed = []
     for number, step in enumerate(free):
         if on_tensor is not None:
@@ -88,12 +88,12 @@ def wishes_for_size(
 def _too_small(
     least: int, numbers: int, file_bytes: int | None, bits: float | None
 ) -> ArgumentError:
-    """Say what the smallest mix has, in the unit of what was asked for."""
+    """Say how large the smallest mix is, in the requested unit."""
     if file_bytes is not None:
-        return ArgumentError(f"the smallest file has {least} bytes; {file_bytes} were asked for")
+        return ArgumentError(f"the smallest file has {least} bytes; the limit is {file_bytes}")
     smallest = math.ceil(800 * least / max(numbers, 1)) / 100
     return ArgumentError(
-        f"the smallest mix has {smallest:.2f} bits per weight; {bits:g} were asked for"
+        f"the smallest mix has {smallest:.2f} bits per weight; the limit is {bits:g}"
     )
 
 

@@ -54,7 +54,7 @@ def speech_keys(
     settings = SpeechSettings.of_directory(directory)
     if not settings.alignment_heads:
         notes.append(
-            "generation_config.json names no alignment_heads, so the file has none: words get no "
-            "times"
+            "generation_config.json names no alignment_heads, so the file has none, and words "
+            "have no times"
         )
     return {**keys, **settings.keys()}, notes

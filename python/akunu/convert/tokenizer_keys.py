@@ -54,7 +54,7 @@ def tokenizer_keys(
         )
     if model == "wordpiece":
         raise UnsupportedModelError(
-            f"{read.not_bert}; of WordPiece, GGUF has BERT's alone (tokenizer.ggml.model 'bert')"
+            f"{read.not_bert}; GGUF has only BERT's form of WordPiece (tokenizer.ggml.model 'bert')"
         )
     for index in read.stop_ids:
         if keys[TOKEN_TYPE][index] != UNKNOWN:
@@ -110,7 +110,7 @@ def _scores(keys: Mapping[str, Any], directory: Path) -> Sequence[float]:
 
 
 def _of_sentencepiece(tokens: Sequence[str], directory: Path) -> NDArray[np.float64] | None:
-    """The scores of tokenizer.model, where it lies beside and has the same pieces."""
+    """The scores of tokenizer.model, if it is there and has the same pieces."""
     path = directory / "tokenizer.model"
     if not path.is_file():
         return None
@@ -152,8 +152,8 @@ def _notes_on_spaces(read: ReadTokenizer) -> list[str]:
     if not read.metadata.get("tokenizer.ggml.add_space_prefix"):
         return []
     if read.prefix_at_start_only:
-        return ["tokenizer.json puts a space before a text alone; by GGUF's keys, text behind a "
-                "special token gets one too"]  # fmt: skip
+        return ["tokenizer.json puts a space before a text alone; by GGUF's keys, text after a "
+        "special token gets one as well"]  # fmt: skip
     if read.prefix_unless_there:
         return ["tokenizer.json puts no space before a text that begins with one; by GGUF's keys, "
                 "every text gets one"]  # fmt: skip
@@ -161,7 +161,7 @@ def _notes_on_spaces(read: ReadTokenizer) -> list[str]:
 
 
 def _fill_up(keys: dict[str, Any], n_rows: int) -> None:
-    """Give every row of the embedding a token of its own."""
+    """Give every row of the embedding its own token."""
     tokens: list[str] = list(keys[TOKENS])
     more = n_rows - len(tokens)
     tokens += [""] * more

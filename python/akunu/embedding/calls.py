@@ -46,23 +46,23 @@ class EncoderCalls:
         priority: int = 0,
         progress: bool | Callable[[int, int], None] = False,
     ) -> Any:
-        """Return a vector for each text, float32 [n, dim]; of a text that is no list, [dim].
+        """Return a vector for each text, float32 [n, dim], or [dim] for a single text.
 
         With `pooling="none"`, a vector for each token: a list of arrays [n_tokens, dim].
 
-        A text may be given as token ids, which are taken as they are.
+        A text may be passed as token ids, which are taken as they are.
 
         `prompt`: put in front of each text; `prompt_name`: one of `embedding.prompts` by
         its name. `pooling`: how the tokens' vectors become the text's: "mean", "cls" (the first),
         "last", "max" or "none". `normalize`: whether vectors have length 1.
-        `dimensions`: only so many first numbers, for models that were trained for it. For all of
+        `dimensions`: only this many first numbers, for models that were trained for it. For all of
         these, None takes what the model says: see `embedding`. `truncate`: True cuts a text that is
         too long for the model at its end, "left" at its beginning. `precision`: "float32",
         "float16", "int8" (each vector's largest number becomes 127) or "binary" (a bit a number, in
-        int8 [n, dim / 8]). `batch_rows`: compute at most so many tokens at a time. `progress`:
+        int8 [n, dim / 8]). `batch_rows`: compute at most this many tokens at a time. `progress`:
         True shows a line on a terminal, a function is called with how many texts are done, of how
         many. `priority`: as for `generate`. A text's
-        vector does not depend on the texts beside it.
+        vector does not depend on the texts next to it.
 
         Raises UnsupportedModelError for a model that embeds nothing, ArgumentError for arguments
         that make no sense and ContextOverflowError for a text that is too long; errors name the
@@ -141,10 +141,10 @@ class EncoderCalls:
     ) -> list[Ranked]:
         """Return the documents by how well they answer the query, the best first.
 
-        For cross-encoders, which read the query and a document together. `top_k`: only so many of
+        For cross-encoders, which read the query and a document together. `top_k`: only this many of
         them. `normalize`: whether scores are between 0 and 1 or as the model computes them; None
         takes what the model says (see `ranking`). `instruction`: what the search is for; of
-        Qwen3-Reranker only. `truncate`: cuts a document that is too long beside the query; without
+        Qwen3-Reranker only. `truncate`: cuts a document that is too long next to the query; without
         it that is an error. `progress` and `priority`: as for `embed`. A score does not depend on
         the other documents.
 

@@ -65,7 +65,7 @@ class EmbeddingFacts:
         if given is not None and not isinstance(given, str):
             raise refusal("prompt", given, "a str", "or None")
         if given is not None and name is not None:
-            raise ArgumentError("prompt and prompt_name are two ways to give one prompt")
+            raise ArgumentError("prompt and prompt_name both set the prompt: use one of them")
         if given is not None:
             return given
         name = self.default_prompt if name is None else name
@@ -134,7 +134,7 @@ def facts_of(native: _core.NativeModel, path: Path) -> EmbeddingFacts | None:
 
     `path`: the model's; where it is a directory, files of sentence-transformers in it are heeded.
     Raises ModelFormatError for one of these that cannot be read, and UnsupportedModelError for what
-    is asked for there and not done here.
+    is requested there and not done here.
     """
     found = native.embedding
     if found is None or found["classifies"]:
@@ -170,10 +170,11 @@ def no_embedding(architecture: str, *, ranks: bool = False) -> UnsupportedModelE
     """Return the error of a model that embeds nothing."""
     if ranks:
         return UnsupportedModelError(
-            "this model scores pairs of texts: it ranks (Model.rank), and has no vectors of texts"
+            "this model scores pairs of texts: use Model.rank; it computes no embeddings"
         )
     return UnsupportedModelError(
-        f"{architecture} models generate text; to embed, load an encoder such as all-MiniLM-L6-v2"
+        f"{architecture} models generate text; to embed texts, load an encoder such as "
+        f"all-MiniLM-L6-v2"
     )
 
 
@@ -184,7 +185,7 @@ def fitting_ids(
     most: int,
     truncate: Truncate | None,
 ) -> NDArray[np.uint32]:
-    """Return the ids of a text, at most so many: ContextOverflowError, or cut where that is asked.
+    """Return the ids of a text, at most this many: ContextOverflowError, or cut on request.
 
     What the tokenizer puts around a text stays around what is left. Ids are taken as they are.
     """
@@ -335,7 +336,7 @@ class EmbeddingJob(RowJob[NDArray[np.uint32]]):
                 if len(ids) <= self._n_left_out:
                     raise ArgumentError(
                         f"the prompt has {self._n_left_out} tokens, which this model does not "
-                        "pool, and nothing of the text is left behind it"
+                        "pool, and no token of the text is left after it"
                     )
                 yield ids
 

@@ -43,7 +43,7 @@ class Ranked:
     """A document and how well it answers the query."""
 
     index: int
-    """Of the document, in the order in which they were given."""
+    """Of the document, in the order in which they were passed."""
     score: float
     """The higher, the better."""
     document: str

@@ -22,7 +22,7 @@ class RowJob(Generic[Begun]):
     """Texts in order. Who derives from it says what they are, how one begins and who takes it."""
 
     def __init__(self, *, batch_rows: int | None = None) -> None:
-        """`batch_rows`: of texts under way, at most so many tokens; None: as many as may be."""
+        """`batch_rows`: of texts under way, at most this many tokens; None: as many as may be."""
         self._batch_rows = batch_rows
         self._under_way: deque[tuple[_core.PendingLogits, int]] = deque()
         self._n_rows = 0

@@ -1,7 +1,7 @@
-"""The files that sentence-transformers keeps beside a model: how it embeds.
+"""The files that sentence-transformers keeps next to a model: how it embeds.
 
 Keys and values are those of its version 6. A key that changes vectors is read, or named in
-`SentenceFiles.unknown`; so is a key that nobody knows.
+`SentenceFiles.unknown`; so is a key that no one knows.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def _prompts(config: dict[str, Any], path: Path) -> tuple[dict[str, str], str | 
         return prompts, None  # sentence-transformers has these two as "" where a file has none
     if default is not None and default not in list(prompts):
         raise ModelFormatError(
-            f"{path}: default_prompt_name is {default!r}, which is none of its prompts"
+            f"{path}: default_prompt_name is {default!r}, which is not one of its prompts"
         )
     return prompts, default
 
@@ -224,5 +224,5 @@ def _json(path: Path, kind: type[Json]) -> Json | None:
     except (OSError, ValueError, RecursionError) as error:
         raise ModelFormatError(f"{path} cannot be read as JSON: {error}") from None
     if not isinstance(found, kind):
-        raise ModelFormatError(f"{path} is no JSON {'list' if kind is list else 'object'}")
+        raise ModelFormatError(f"{path} is not a JSON {'list' if kind is list else 'object'}")
     return found

@@ -19,7 +19,7 @@ def schema_mistakes(schema: str, text: str) -> tuple[str, ...]:
     try:
         value = json.loads(text)
     except ValueError as error:
-        return (f"the text is no JSON: {error}",)
+        return (f"the text is not JSON: {error}",)
     whole = json.loads(schema)
     validator = validator_for(whole, default=Draft202012Validator)(whole)
     found = []

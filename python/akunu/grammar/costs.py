@@ -24,7 +24,9 @@ def over_budget(function: str, source: object, what: str) -> ArgumentError:
     module = function.partition(":")[0].partition(".")[0]
     if module == "schema":
         pointer = costliest(source)
-        return SchemaBudgetError(pointer, f"compiling it takes {what}; this part is the likeliest")
+        return SchemaBudgetError(
+            pointer, f"compiling it takes {what}; this part is the likely cause"
+        )
     name = _NAMES.get(module, module)
     return OverBudgetError(f"{name} takes {what} to compile: make it smaller, or nest it less")
 

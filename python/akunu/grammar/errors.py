@@ -1,4 +1,4 @@
-"""What is wrong with a grammar that somebody gave, and where."""
+"""What is wrong with a grammar that someone gave, and where."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class GrammarError(ArgumentError):
     """Rules or an expression that cannot be read; nothing was generated."""
 
     def __init__(self, kind: str, reason: str, line: int = 1, column: int = 1) -> None:
-        """Say where and why; `kind` is what was given."""
+        """Say where and why; `kind` is what was passed."""
         super().__init__(f"{kind}, line {line}, column {column}: {reason}")
         self._kind = kind
         self.reason = reason

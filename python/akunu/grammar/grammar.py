@@ -15,12 +15,12 @@ _MOST_TOKENS = 2**31 - 1
 class FreeText:
     """Text that no grammar rules, and where it ends.
 
-    It ends behind the first of `until`, or after `most_tokens`: then `then` is written, whatever
-    the model would have liked. Without either it goes on to the text's end.
+    It ends after the first of `until`, or after `most_tokens`: then `then` is written, whatever
+    the model would have liked. Without either it continues to the text's end.
     """
 
     until: tuple[str | tuple[int, ...], ...] = ()
-    """Texts, or sequences of token ids: behind the first that appears, the grammar begins."""
+    """Texts, or sequences of token ids: after the first that appears, the grammar begins."""
     most_tokens: int | None = None
     """Tokens that the free text may have, those of `until` included; None: any number."""
     then: tuple[int, ...] = ()
@@ -36,7 +36,7 @@ class FreeText:
             object.__setattr__(self, "most_tokens", most)
         object.__setattr__(self, "then", _ids("then", self.then))
         if self.then and self.most_tokens is None:
-            raise ArgumentError("then is given without most_tokens, after which it is written")
+            raise ArgumentError("then is set, but most_tokens is not")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ def _end(given: object) -> str | tuple[int, ...]:
     """Return what ends free text in its plain form."""
     if isinstance(given, (list, tuple)) and given:
         return _ids("until", given)
-    # A lone surrogate is no text that a model could write.
+    # A lone surrogate is not text that a model could write.
     if not isinstance(given, str) or not given or any("\ud800" <= c <= "\udfff" for c in given):
         raise refusal("until", given, _UNTIL, "")
     return given

@@ -122,7 +122,7 @@ def _without(part: Expression, empty: dict[str, int]) -> Expression:
 
 
 def _leads_nowhere(part: Expression) -> bool:
-    """Whether a text may come to what nothing fits, behind something else."""
+    """Whether a text may come to what nothing fits, after something else."""
     if isinstance(part, Sequence) and NOTHING in part.parts[1:] and part.parts[0] != NOTHING:
         return True
     return any(map(_leads_nowhere, _inside(part)))

@@ -27,7 +27,7 @@ class Lark:
     places: dict[str, int] = field(default_factory=dict)
     """Where each rule begins, in characters from the text's beginning."""
     definitions: list[str] = field(default_factory=list)
-    """The text of everything that is no rule: TERMINALS, imports, options."""
+    """The text of everything that is not a rule: TERMINALS, imports, options."""
     terminals: dict[str, int] = field(default_factory=dict)
     """Each TERMINAL's place."""
     expressions: dict[str, int] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class _Parser:
                 raise NotRead
 
     def _skip_definition(self) -> int:
-        """Leaves behind a definition, which ends where a line begins that is not `|`."""
+        """Leaves after a definition, which ends where a line begins that is not `|`."""
         while True:
             lexeme = self._take()
             following = self._peek()

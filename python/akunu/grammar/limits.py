@@ -50,7 +50,7 @@ def why_none_begins(grammar: str | LLMatcher) -> str | None:
 
 
 def why_too_wide(grammar: str, behind: Sequence[bytes] = ()) -> str | None:
-    """Why a text cannot go on behind any first character, or behind these beginnings."""
+    """Why a text cannot continue after any first character, or after these beginnings."""
     matcher = matcher_of(grammar)
     if reason := _refused(matcher):
         return reason
@@ -87,8 +87,8 @@ def _plain(error: str) -> str:
     first = error.strip().splitlines()[0].removeprefix("Parser Error: ")
     if first.startswith("Current row has"):
         return (
-            f"{first.split()[3]} rules could go on at the same place of a text; "
-            f"{engine_numbers()[0]} is the most that can be followed"
+            f"{first.split()[3]} rules could continue at the same place of a text; the limit is "
+            f"{engine_numbers()[0]}"
         )
     if first.startswith("panic"):  # of an assertion about the number of symbols
         return "it has too many rules"

@@ -27,7 +27,7 @@ def compile_regex(pattern: str | re.Pattern[str]) -> Grammar:
         raise GrammarError("regex", reason)
     if found := _unsupported(pattern):
         position, what = found
-        raise _error(pattern, position, f"{what} is nothing that a grammar can have")
+        raise _error(pattern, position, f"a grammar cannot express {what}")
     # Within one rule a "/" ends the expression, so that it is escaped; a line's end is written \n.
     grammar = from_lark(f"start: /{_within_slashes(pattern)}/" if pattern else 'start: ""')
     if error := LLMatcher.validate_grammar(grammar.llguidance, None):
@@ -35,7 +35,7 @@ def compile_regex(pattern: str | re.Pattern[str]) -> Grammar:
         if "lookarounds not supported" in lines[0]:  # without a position
             found_at = re.search(r"\\[bB]|(?<!^)\^|\$(?!$)", pattern)
             position = found_at.start() if found_at else 0
-            reason = "a boundary (of a word, or ^ or $ inside) is nothing that a grammar can have"
+            reason = "a grammar cannot express a boundary (of a word, or ^ or $ inside)"
             raise _error(pattern, position, reason)
         marks = [line for line in error.splitlines() if line.strip() and set(line) <= {" ", "^"}]
         position = max(marks[0].index("^") - 4, 0) if marks else 0
@@ -59,7 +59,7 @@ def _text_of(pattern: re.Pattern[Any]) -> str:
     for flag in (re.MULTILINE, re.ASCII, re.LOCALE):
         if flags & flag:
             raise ArgumentError(
-                f"regex has the flag re.{flag.name}, which no grammar can have: "
+                f"regex has the flag re.{flag.name}, which a grammar cannot express: "
                 f"{_INSTEAD.get(flag, 'leave it out')}"
             )
     text = _without_comments(pattern.pattern) if flags & re.VERBOSE else pattern.pattern
@@ -115,9 +115,9 @@ def _within_slashes(pattern: str) -> str:
 
 _LOOKS = (
     ("(?=", "a look ahead"),
-    ("(?!", "a negative look ahead"),
+    ("(?!", "a negative lookahead"),
     ("(?<=", "a look behind"),
-    ("(?<!", "a negative look behind"),
+    ("(?<!", "a negative lookbehind"),
 )
 
 
@@ -139,7 +139,7 @@ def _unsupported(pattern: str) -> tuple[int, str] | None:
             inside = char != "]"
         elif char == "[":
             inside = True
-            # "]" right behind the opening is a character of the class in Rust and Python.
+            # "]" right after the opening is a character of the class in Rust and Python.
             position += 1 if pattern[position + 1 : position + 2] == "^" else 0
         else:
             for opening, what in _LOOKS:

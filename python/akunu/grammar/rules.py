@@ -21,7 +21,7 @@ def compile_rules(text: str) -> Grammar:
         try:
             return compile_gbnf(text)
         except RecursionError as error:
-            reason = "its groups lie too deep in one another"
+            reason = "its groups are nested too deeply"
             raise GrammarError("grammar (GBNF)", reason) from error
     return compile_lark(text)
 

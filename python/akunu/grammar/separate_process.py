@@ -1,4 +1,4 @@
-"""Compiling grammars in processes of their own, which can be killed: for grammars of strangers.
+"""Compiling grammars in their own processes, which can be killed: for grammars of strangers.
 
 What llguidance does cannot be interrupted, and its limits do not count all of it. A server
 therefore compiles within `compiling_apart`: `from_schema`, `from_regex`, `from_rules` and
@@ -33,7 +33,7 @@ from akunu.grammar.limits import engine_numbers
 _MOST_KEPT: Final = 256
 _MOST_KEPT_BYTES: Final = 1 << 24  # of the sources of the grammars that are kept
 _START_SECONDS: Final = 60.0  # a new process imports llguidance
-_IDLE_SECONDS: Final = 60.0  # after which a process ends that nobody asks
+_IDLE_SECONDS: Final = 60.0  # after which a process ends that no one asks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class CompileBudget:
 
 
 class Attempt:
-    """The compiling of one request: what is left of its budget, and how it is cancelled."""
+    """The compiling of one request: the rest of its budget, and how it is cancelled."""
 
     def __init__(self) -> None:
         """Begin with the whole budget."""
@@ -123,7 +123,7 @@ def compiling_here() -> Iterator[None]:
     if attempt.seconds_here > seconds:
         raise OverBudgetError(
             f"the grammars of this request's texts take more than {seconds:g} s to compile: "
-            "ask for fewer texts, or make the grammar smaller"
+            "request fewer completions, or make the grammar smaller"
         )
     begun = time.thread_time()
     try:
@@ -220,7 +220,7 @@ class Workers:
             process = _Process(self.budget)
         except OSError as error:
             raise QueueFullError(
-                f"no process that compiles the grammar can be begun ({error.strerror}); "
+                f"a process that compiles the grammar cannot be started ({error.strerror}); "
                 "try again later"
             ) from error
         with self._lock:
@@ -310,7 +310,7 @@ class _Process:
     def answer(self, job: bytes, seconds: float) -> tuple[Any, bool] | _Exceeded | None:
         """Return what came of a job, and whether the process takes another one.
 
-        None where it had ended by itself, since nobody had asked it for long.
+        None where it had ended by itself, since no one had asked it for long.
         """
         output = self._process.stdout
         assert self._process.stdin is not None
@@ -344,7 +344,7 @@ def _log_file() -> IO[bytes]:
 
 
 def _read(file: IO[bytes], size: int, ends: float) -> bytes:
-    """Read so many bytes; TimeoutError where they are not there in time, EOFError at the end."""
+    """Read this many bytes; TimeoutError where they are not there in time, EOFError at the end."""
     found = bytearray()
     poll = select.poll()
     poll.register(file, select.POLLIN)

@@ -22,7 +22,7 @@ def from_schema(
     another annotated type. What no grammar can say (most of `not`, `uniqueItems`, some of `oneOf`)
     raises SchemaError with the JSON pointer and the reason; with `weaken` it is left out and listed
     in `weakened`. `compact`: no whitespace between the parts of the text. `brief`: where the schema
-    sets no bound, texts have at most 48 characters, numbers nine digits and three behind the point,
+    sets no bound, texts have at most 48 characters, numbers nine digits and three after the point,
     lists and open objects three parts more than they need, and objects no properties but those that
     it names; small models need such bounds to come to an end.
 
@@ -90,5 +90,5 @@ def mistakes(grammar: Grammar, text: str) -> tuple[str, ...]:
     if not isinstance(text, str):
         raise refusal("text", text, "a str", "")
     if not grammar.schema:
-        raise ArgumentError("grammar was not made from a schema: there is nothing to look at")
+        raise ArgumentError("grammar was not made from a schema: there is no schema to check")
     return schema_mistakes(grammar.schema, text)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class StructureArguments(TypedDict, total=False):
-    """The keyword arguments that say what form a text has, of which one may be given."""
+    """The keyword arguments that say what form a text has, of which one may be passed."""
 
     schema: Any
     json: bool
@@ -88,7 +88,7 @@ def structure_of(arguments: Mapping[str, Any]) -> Structure | None:
 
 
 def structure_argument(arguments: Mapping[str, Any]) -> StructureArgument | None:
-    """Return the one of StructureArguments that is given, None where none is.
+    """Return the one of StructureArguments that is passed, None where none is.
 
     Raises ArgumentError where there are several.
     """
@@ -102,9 +102,9 @@ def structure_argument(arguments: Mapping[str, Any]) -> StructureArgument | None
         if value is not None and not (name == "json" and value is False)
     }
     if len(given) > 1:
-        raise ArgumentError(f"{' and '.join(given)} are given; a text has one form: choose one")
+        raise ArgumentError(f"{' and '.join(given)} are set: use only one of them")
     if weaken and "schema" not in given:
-        raise ArgumentError("weaken_schema is True, but there is no schema")
+        raise ArgumentError("weaken_schema is True, but schema is not set")
     if not given:
         return None
     ((name, value),) = given.items()
@@ -114,7 +114,7 @@ def structure_argument(arguments: Mapping[str, Any]) -> StructureArgument | None
 
 
 class Ruled(Protocol):
-    """A text as it was rendered: what rules it already, and what it begins behind."""
+    """A text as it was rendered: what rules it already, and what it begins after."""
 
     @property
     def grammar(self) -> Grammar | None:
@@ -122,7 +122,7 @@ class Ruled(Protocol):
 
     @property
     def thoughts(self) -> FreeText | None:
-        """What a form of the text begins behind."""
+        """What a form of the text begins after."""
 
     @property
     def holds_form(self) -> bool:
@@ -132,7 +132,7 @@ class Ruled(Protocol):
 def ruled(structure: Structure | None, rendered: Ruled) -> Grammar | None:
     """Return what rules a text of this form.
 
-    It begins behind the free text of the reply's grammar, or behind the thoughts.
+    It begins after the free text of the reply's grammar, or after the thoughts.
     """
     if structure is None or rendered.holds_form:
         return rendered.grammar

@@ -47,7 +47,7 @@ def library_path() -> str:
 
 
 def grammar_vocabulary(tokenizer: Tokenizer, n_logits: int) -> _core.GrammarVocabulary:
-    """Return the vocabulary of a model whose logits have so many columns."""
+    """Return the vocabulary of a model whose logits have this many columns."""
     vocabulary = tokenizer.vocabulary
     types = vocabulary.types
     # Words are looked for as they are: nothing merges into them.
@@ -134,7 +134,7 @@ def ruling_words(grammar: Grammar) -> Grammar:
 
 
 def needs_vocabulary(grammar: Grammar) -> bool:
-    """Whether texts are looked for, or rules followed: neither can be told from ids alone."""
+    """Whether texts are looked for, or rules followed: ids alone do not show it."""
     until = grammar.after.until if grammar.after else ()
     return bool(grammar.llguidance) or any(isinstance(each, str) for each in until)
 

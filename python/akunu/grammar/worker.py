@@ -17,7 +17,7 @@ _MAXRSS_UNIT: Final = 1 if sys.platform == "darwin" else 1024
 
 
 def run_jobs(seconds: float, n_bytes: int, numbers: tuple[int, int, int], idle: float) -> None:
-    """Answer jobs from stdin at stdout, until none has come for `idle` seconds or nobody asks."""
+    """Answer jobs from stdin at stdout, until none has come for `idle` seconds or no one asks."""
     tell_engine_numbers(numbers)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     jobs = os.fdopen(os.dup(0), "rb", buffering=0)
@@ -26,7 +26,7 @@ def run_jobs(seconds: float, n_bytes: int, numbers: tuple[int, int, int], idle: 
     function_of("schema.compile:compile_schema")({})  # imports what jobs need
     answers.write(b"+")  # ready
     answers.flush()
-    most_left = n_bytes // 4  # memory that jobs may leave behind; then this process ends
+    most_left = n_bytes // 4  # memory that jobs may leave in use; then this process ends
     if virtual := _virtual_bytes():
         _limit(resource.RLIMIT_AS, virtual + n_bytes + most_left)
     first = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -47,7 +47,7 @@ def run_jobs(seconds: float, n_bytes: int, numbers: tuple[int, int, int], idle: 
 
 
 def _answer(job: bytes, seconds: float) -> Any:
-    # Whoever asked kills it in time; this is for when nobody is there any more.
+    # The parent process kills it in time; this is for when no one is there any more.
     usage = resource.getrusage(resource.RUSAGE_SELF)
     _limit(resource.RLIMIT_CPU, int(usage.ru_utime + usage.ru_stime + 2 * seconds) + 2)
     try:

@@ -5,5 +5,5 @@ repository. `repository` (the Hugging Face hub) and `address` (any other https a
 both through `transfer`; `outline` fetches a model's header alone. `neighbours` knows the models of
 Ollama and LM Studio, `shelf` lists and removes what is here.
 
-Nothing here prints: a `Watch` is told what is going on. Nothing is imported before it is needed.
+Nothing here prints: a `Watch` receives the progress. Nothing is imported before it is needed.
 """

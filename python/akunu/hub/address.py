@@ -4,8 +4,8 @@
         model.gguf               the file, or model.gguf.incomplete while it comes
         source.json              where it came from
 
-Without the variable it is ~/.cache. A file that is here is not asked for again: whoever wants the
-newest removes it first.
+Without the variable it is ~/.cache. A file that is here is not asked for again: to get
+the newest one, remove it first.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def pull(
     except OutOfMemoryError as error:
         if must_fit:
             raise
-        watch.say(f"it will not load here as things are: {error}")
+        watch.say(f"it will not load on this machine: {error}")
     missing = [part for part in parts if not part.path.is_file()]
     folder = folder_of(address)
     transfer.refuse_without_space(folder, sum(part.size for part in missing), shown)
@@ -114,7 +114,7 @@ def pull(
 
 
 def source_of(folder: Path) -> str:
-    """Return the address that a folder of the cache came from, "" if nobody knows."""
+    """Return the address that a folder of the cache came from, "" if no one knows."""
     try:
         note = json.loads((folder / _SOURCE).read_text(encoding="utf-8"))
         return str(note["url"])
@@ -132,14 +132,14 @@ def explained(run: Callable[[], Result], url: str) -> Result:
         return run()
     except errors.OfflineModeIsEnabled:
         raise DownloadError(
-            f"{shown} is not here, and HF_HUB_OFFLINE forbids the network"
+            f"{shown} is not on this machine, and HF_HUB_OFFLINE forbids the network"
         ) from None
     except errors.HfHubHTTPError as error:
         status = error.response.status_code
         advice = {
             401: "it asks for a login, which akunu does not have: download the file by other means",
-            403: "it does not let you in: download the file by other means",
-            404: "look for a typing error",
+            403: "it refuses access: download the file by other means",
+            404: "check the spelling",
             410: "the file is gone",
         }.get(status, "try again later")
         reason = f"{status} {error.response.reason_phrase}".strip()

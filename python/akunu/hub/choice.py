@@ -125,7 +125,7 @@ def label_of(name: str) -> str:
 
 
 def split_stem(name: str) -> str:
-    """Return a part's name without its number, "" for a file that is no part.
+    """Return a part's name without its number, "" for a file that is not a part.
 
     >>> split_stem("big-Q8_0-00001-of-00003.gguf")
     'big-Q8_0'
@@ -207,19 +207,19 @@ def choose(models: Sequence[Candidate], wanted: str, repo: str) -> ModelChoice:
     if wanted:
         return _choose_wanted(models, wanted, repo)
     if len(models) == 1:
-        return ModelChoice(models[0], "the only model there")
+        return ModelChoice(models[0], "the only model in it")
     for label in PREFERENCE:
         same = [model for model in models if model.label == label]
         if len(same) == 1:
-            return ModelChoice(same[0], f"of {len(models)} there, the one that akunu prefers")
+            return ModelChoice(same[0], f"the preferred one of {len(models)} models")
         if same:
             raise ArgumentError(
                 f"{repo} has several models in {label}: name one of its files, as in "
                 f"{repo}:{same[0].files[0].base} ({listed(same)})"
             )
     raise ArgumentError(
-        f"{repo} has no model in a format that akunu would choose by itself; "
-        f"name one of {listed(models)}"
+        f"{repo} has no model in a format that akunu chooses by default; name one of "
+        f"{listed(models)}"
     )
 
 

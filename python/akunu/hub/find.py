@@ -1,4 +1,4 @@
-"""Where a model is that was asked for by name, and its download if it is nowhere here.
+"""Where a model is that was requested by name, and its download if it is nowhere here.
 
 A path that exists wins over every name; `akunu.load` looks at that first.
 """
@@ -18,7 +18,7 @@ from akunu.hub.names import Address, OllamaName, RepoName, UnknownNameError
 from akunu.hub.watch import Watch
 from akunu.options.text_options import LoadOptions
 
-_LONG_NAME = 60  # characters; what is longer is no name that somebody half remembers
+_LONG_NAME = 60  # characters; what is longer is not a name that someone half remembers
 
 
 def find(
@@ -37,14 +37,14 @@ def find(
         raise UnknownNameError(_why_nothing(name, meant))
     if local_only:
         raise ArgumentError(
-            f"{name} is not on this machine, and local_only forbids to fetch it; "
-            f"`akunu pull {name}` does"
+            f"{name} is not on this machine, and local_only forbids the download; run `akunu pull "
+            f"{name}`"
         )
     return fetch(meant, options, watch, check, must_fit=True)
 
 
 def refuse_unknown_name(name: str) -> None:
-    """Raise UnknownNameError for what is no repository, no address, and nothing of Ollama's."""
+    """Raise UnknownNameError for another name than a repository, address or model of Ollama."""
     meant = meaning(name)
     if meant is None or (isinstance(meant, OllamaName) and find_here(meant) is None):
         raise UnknownNameError(_why_nothing(name, meant))
@@ -72,9 +72,9 @@ def fetchable(name: str) -> RepoName | Address:
     if meant is None:
         hint = ""
         if name.startswith("ollama:") or (":" in name and "/" not in name):
-            hint = "; akunu uses what Ollama has here, but does not fetch from its library"
+            hint = "; akunu uses Ollama's models, but does not download them"
         raise ArgumentError(
-            f"{name!r} is nothing that can be fetched: a model on the Hugging Face hub is written "
+            f"{name!r} cannot be downloaded: a model on the Hugging Face hub is written "
             f"org/repo or org/repo:Q4_K_M, a file elsewhere by its https address{hint}"
         )
     return meant
@@ -92,7 +92,7 @@ def meaning(name: str) -> RepoName | Address | OllamaName | None:
 
 
 def find_here(meant: RepoName | Address | OllamaName | None) -> Path | None:
-    """Return the file of a model that is on this machine, whoever put it there, or None."""
+    """Return the file of a model that is on this machine, from any program, or None."""
     if meant is None:
         return None
     if isinstance(meant, Address):
@@ -129,11 +129,11 @@ def _why_nothing(name: str, meant: OllamaName | None) -> str:
     hint = f"; did you mean {close[0]}?" if close else ""
     if meant is not None and meant.is_explicit:
         places = ", ".join(str(folder) for folder in other_programs.ollama_folders())
-        return f"Ollama has no {meant} here (looked in {places}){hint}"
-    also = ", nor one that Ollama has here" if meant is not None else ""
+        return f"Ollama has no {meant} on this machine (looked in {places}){hint}"
+    also = ", nor a model of Ollama on this machine" if meant is not None else ""
     fetched = (
         "; from the Hugging Face hub it would be org/repo, such as Qwen/Qwen3-0.6B-GGUF; "
-        "`akunu list` shows what is here"
+        "`akunu list` shows the models on this machine"
     )
     fetched = "" if close or len(name) > _LONG_NAME else fetched
     return (
@@ -143,7 +143,7 @@ def _why_nothing(name: str, meant: OllamaName | None) -> str:
 
 
 def _known_names(name: str) -> list[str]:
-    """Return names that may have been mistyped: models that are here, and files beside it."""
+    """Return names that may have been mistyped: models that are here, and files next to it."""
     known = ["ember", *(model.name for model in models_here())]
     folder = name.rpartition("/")[0]
     try:

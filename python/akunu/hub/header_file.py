@@ -4,7 +4,7 @@ The engine opens it like the model and decides the same: whether it can be loade
 it takes. Only the header, some megabytes, is fetched by range requests. What a load reads besides,
 the factors of RoPE, is fetched as well.
 
-Of a directory, the files that are no weights are fetched as they are, and of a safetensors file
+Of a directory, the files that are not weights are fetched as they are, and of a safetensors file
 the length of its header and the header.
 
 GGUF's layout is: magic, version, counts, then keys with values, then the tensors' names,
@@ -22,7 +22,7 @@ from pathlib import Path
 from akunu.errors import ModelFormatError
 
 Read = Callable[[int, int], bytes]
-"""`read(start, length)`: so many bytes of the file, fewer at its end."""
+"""`read(start, length)`: this many bytes of the file, fewer at its end."""
 
 _FIRST_BYTES = 1 << 20
 _MOST_BYTES = 1 << 28  # of a header; vocabularies take some megabytes
@@ -44,11 +44,11 @@ class _Header:
     position: int = 0
 
     def take(self, n_bytes: int) -> int:
-        """Return where the next so many bytes begin, fetched; they are behind us then."""
+        """Return where the next `n_bytes` bytes begin, fetched; they are after us then."""
         start, end = self.position, self.position + n_bytes
         if end > min(self.size, _MOST_BYTES):
             raise ModelFormatError(
-                f"{self.shown}: its header makes no sense at byte {start}, where {n_bytes} bytes "
+                f"{self.shown}: its header is wrong at byte {start}, where {n_bytes} bytes "
                 f"should follow in a file of {self.size}"
             )
         while len(self.data) < end:  # ever more at a time: a vocabulary comes in a few requests

@@ -44,7 +44,7 @@ def named(run: Callable[[], Result], path: Path, shown: str) -> Result:
         return run()
     except AkunuError as error:
         message = str(error)
-        if str(path) != shown:  # an outline, which lies where nobody knows
+        if str(path) != shown:  # an outline, which lies where no one knows
             message = message.replace(str(path), shown).replace(f"{path.parent}/", "")
         raise type(error)(message) from None
 

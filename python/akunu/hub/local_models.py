@@ -46,7 +46,7 @@ class LocalModel:
     def problem(self) -> str:
         """Return why akunu does not load it, "" if it does."""
         if not self.is_whole:
-            return "not finished: `akunu pull` goes on with it"
+            return "not finished: `akunu pull` continues it"
         return why_not_loadable(self.path)
 
 
@@ -119,12 +119,12 @@ def to_remove(name: RepoName | Address) -> list[LocalModel]:
             if not wanted or wanted in own:
                 found.append(model)
     if not found:
-        raise ArgumentError(f"{name} is not in the caches; `akunu list` shows what is")
+        raise ArgumentError(f"{name} is not in the caches; `akunu list` shows their models")
     return found
 
 
 def owner_of(name: str) -> str:
-    """Return who else has a model of this name, "" if nobody."""
+    """Return who else has a model of this name, "" if no one."""
     for model in models_here():
         if model.source in (OLLAMA, LM_STUDIO) and name.removeprefix("ollama:") in (
             model.name,

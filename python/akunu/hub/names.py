@@ -111,11 +111,11 @@ def parse_address(text: str) -> RepoName | Address | None:
     try:
         parts = urlsplit(text)
         host = parts.hostname
-        parts.port  # noqa: B018 - raises where it is no number
+        parts.port  # noqa: B018 - raises where it is not a number
     except ValueError:
         host = None
     if not host:
-        raise ArgumentError(f"{text!r} is no address that akunu understands")
+        raise ArgumentError(f"{text!r} is not an address that akunu understands")
     endpoint = urlsplit(os.environ.get("HF_ENDPOINT", ""))
     if host in _HUB_HOSTS or parts.netloc == endpoint.netloc:
         path = parts.path.removeprefix(endpoint.path.rstrip("/"))
@@ -126,8 +126,7 @@ def parse_address(text: str) -> RepoName | Address | None:
                 return RepoName(found["repo"], unquote(found["revision"] or "main"))
     if scheme == "http" and host not in _LOOPBACK:
         raise ArgumentError(
-            f"{text} is not encrypted, so that anybody on the way could change the model; "
-            "use its https address"
+            f"{text} is not encrypted, so the network could change the model; use its https address"
         )
     return Address(text)
 

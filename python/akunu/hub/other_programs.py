@@ -57,7 +57,8 @@ def find_in_ollama(name: OllamaName) -> Path | None:
             blob = _blob_of(root, manifest)
             if blob is None:
                 raise UnsupportedModelError(
-                    f"{name} is a model of Ollama that is not one GGUF file, so akunu cannot use it"
+                    f"{name} is a model of Ollama that is not a single GGUF file, so akunu cannot "
+                    f"use it"
                 )
             return blob
         tags |= {path.name for path in _entries(folder) if _is_file(path)}

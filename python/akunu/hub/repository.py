@@ -155,7 +155,9 @@ def _identified(name: RepoName, commit: str, file: File) -> File:
     found = explained(lambda: get_hf_file_metadata(url), name)
     sha256, git_id = _checksum(found.etag, 64), _checksum(found.etag, 40)
     if not found.size or not (sha256 or git_id):
-        raise DownloadError(f"{name}: {_endpoint()} tells neither size nor checksum of {file.name}")
+        raise DownloadError(
+            f"{name}: {_endpoint()} does not report size and checksum of {file.name}"
+        )
     return File(file.name, found.size, sha256, git_id)
 
 
@@ -173,7 +175,7 @@ def pull(
         watch.say(
             f"{len(weights)} safetensors file{'s' if len(weights) > 1 else ''} of "
             f"{transfer.size_text(sum(file.size for file in weights))} and "
-            f"{len(model.files) - len(weights)} beside: {remote.choice.reason}"
+            f"{len(model.files) - len(weights)} other files: {remote.choice.reason}"
         )
     else:
         watch.say(f"{model.files[0].base}: {remote.choice.reason}")
@@ -191,7 +193,7 @@ def pull(
 def cached(name: RepoName) -> Path | None:
     """Return the file of a model that is in the cache whole, without asking the hub; or None.
 
-    Of a branch it is the newest state that was asked for, and without a wish the model that would
+    Of a branch it is the newest state that was requested, and without a wish the model that would
     be chosen if the repository had no others. Raises ArgumentError where that leaves a choice.
     """
     folder = _folder(name.repo)
@@ -228,7 +230,8 @@ def explained(run: Callable[[], Result], name: RepoName) -> Result:
         raise ArgumentError(f"{name}: {error}") from None
     except errors.OfflineModeIsEnabled:
         raise DownloadError(
-            f"{name} is not here, and HF_HUB_OFFLINE forbids the network; unset it, or fetch the "
+            f"{name} is not on this machine, and HF_HUB_OFFLINE forbids the network; unset it, or "
+            f"fetch the "
             f"model where there is a network with `akunu pull {name}`"
         ) from None
     except errors.HfHubHTTPError as error:
@@ -241,8 +244,8 @@ def explained(run: Callable[[], Result], name: RepoName) -> Result:
         if type(error).__name__ != "JSONDecodeError":
             raise
         raise DownloadError(
-            f"{name}: {_endpoint()} answers with something that is not the hub's; see HF_ENDPOINT, "
-            "and whether this network asks you to log in first"
+            f"{name}: {_endpoint()} does not answer like the hub; check HF_ENDPOINT, and whether "
+            f"this network requires a login"
         ) from None
 
 
@@ -256,8 +259,8 @@ def _why_refused(error: Any, name: RepoName) -> str:
         if get_token() is None:
             return f"{repo} is gated: accept its terms at {page}, then {token}"
         return (
-            f"{repo} is gated, and your token may not read it: accept its terms at {page} with the "
-            "account that the token is of, or wait until its owner lets you in"
+            f"{repo} is gated, and your token may not read it: accept its terms at {page} with "
+            f"the account of the token, or wait for its owner's approval"
         )
     if "Invalid credentials" in (error.response.headers.get("X-Error-Message") or ""):
         return f"{endpoint} does not know your token (HF_TOKEN, or `hf auth login`); {token}"
@@ -265,7 +268,7 @@ def _why_refused(error: Any, name: RepoName) -> str:
         private = "your token may not see it" if get_token() else f"if it is private, {token}"
         return (
             f"there is no model {repo} at {endpoint}, nor a file of that name here: "
-            f"look for a typing error; {private}"
+            f"check the spelling; {private}"
         )
     if isinstance(error, errors.RevisionNotFoundError):
         return f"{repo} has no revision {name.revision!r}; its branches and tags are at {page}"
@@ -273,7 +276,7 @@ def _why_refused(error: Any, name: RepoName) -> str:
         return f"{name}: the file is not there (any more): {asked}"
     said = error.response.headers.get("X-Error-Message") or error.response.reason_phrase
     if status == 429:
-        return f"{name}: {endpoint} asks for patience (429 {said}); try again in some minutes"
+        return f"{name}: {endpoint} has too many requests (429 {said}); try again in some minutes"
     if status in (401, 403):
         return f"{name}: {endpoint} forbids it ({status} {said}); {token}"
     return f"{name}: {endpoint} answers {status} {said}; try again later"
@@ -302,7 +305,7 @@ def _refuse_or_warn(
         _, _, read = remote.parts()[0]
         if read(0, len(_WHISPER_CPP)) != _WHISPER_CPP:
             raise ModelFormatError(f"{remote.shown}: it does not begin as whisper.cpp's models do")
-        watch.say("what it takes is known when it is here: whisper.cpp's files have no table")
+        watch.say("its memory is known after the download: files of whisper.cpp have no table")
         return
     try:
         with headers_only(remote.parts(), remote.shown) as path:
@@ -310,9 +313,9 @@ def _refuse_or_warn(
     except OutOfMemoryError as error:
         if must_fit:
             raise OutOfMemoryError(
-                f"{error} (nothing was downloaded; `akunu pull` would do it all the same)"
+                f"{error} (nothing was downloaded; `akunu pull` downloads it nevertheless)"
             ) from None
-        watch.say(f"it will not load here as things are: {error}")
+        watch.say(f"it will not load on this machine: {error}")
 
 
 def _fetch(remote: Remote, file: File, watch: Watch) -> None:
@@ -333,7 +336,7 @@ def _fetch(remote: Remote, file: File, watch: Watch) -> None:
         try:
             stack.enter_context(WeakFileLock(lock, timeout=_SHORT_SECONDS))
         except TimeoutError:
-            watch.say(f"another program is fetching {file.base}; waiting for it")
+            watch.say(f"another program is downloading {file.base}; waiting for it")
             stack.enter_context(WeakFileLock(lock))
         if not blob.exists():
             partial = _partial(repo, file)

@@ -98,7 +98,7 @@ def answer(source: Source, method: str = "GET", **headers: str) -> Iterator[Any]
 
 
 def _may_be_read(url: str, asked: str) -> bool:
-    """Whether an answer came as safely as it was asked for."""
+    """Whether an answer came as safely as it was requested."""
     return urlsplit(url).scheme == "https" or urlsplit(asked).scheme == "http"
 
 
@@ -120,7 +120,7 @@ def read_range(source: Source, start: int, length: int) -> bytes:
 
 def _read_range(source: Source, start: int, length: int) -> bytes:
     with answer(source, Range=f"bytes={start}-{start + length - 1}") as response:
-        skipped = start if response.status_code == 200 else 0  # whoever ignores ranges sends all
+        skipped = start if response.status_code == 200 else 0  # servers that ignore ranges send all
         data = bytearray()
         for chunk in response.iter_bytes():
             data += chunk
@@ -130,9 +130,9 @@ def _read_range(source: Source, start: int, length: int) -> bytes:
 
 
 def download(source: Source, partial: Path, watch: Watch) -> None:
-    """Write a file to `partial`, going on where an earlier attempt ended; check what is there.
+    """Write a file to `partial`, continuing where an earlier attempt ended; check what is there.
 
-    Raises DownloadError; then `partial` stays and the next call goes on from there, unless what
+    Raises DownloadError; then `partial` stays and the next call continues from there, unless what
     came is not what was promised. So it is with Ctrl-C.
     """
     partial.parent.mkdir(parents=True, exist_ok=True)
@@ -163,7 +163,7 @@ def download(source: Source, partial: Path, watch: Watch) -> None:
             raise
         raise DownloadError(
             f"{partial}: {error.strerror}: {size_text(done.missing)} more are needed; free some "
-            "space and try again: what came is kept"
+            f"space and try again; the part that arrived is kept"
         ) from None
     finally:
         done.close()
@@ -213,14 +213,14 @@ class _Received:
         source = self._source
         expected = source.sha256 or source.git_id
         if source.size is not None and self.size != source.size:
-            found = f"{self.size} bytes came, {source.size} were promised"
+            found = f"{self.size} bytes arrived, {source.size} were expected"
         elif self._hash is not None and self._hash.hexdigest() != expected:
             found = f"its checksum is {self._hash.hexdigest()[:12]}..., not {expected[:12]}..."
         else:
             return
         self._path.unlink(missing_ok=True)
         raise DownloadError(
-            f"{source.shown}: what came is not the file ({found}); it was deleted, try again"
+            f"{source.shown}: the download is not the file ({found}); it was deleted, try again"
         )
 
     def close(self) -> None:
@@ -238,7 +238,8 @@ class _Received:
 
 
 def _receive(source: Source, done: _Received) -> None:
-    """Append what the server has beyond what is here; _BrokenError where that may go on later."""
+    """Append what the server has beyond what is here; _BrokenError where that may continue
+    later."""
     from huggingface_hub.errors import HfHubHTTPError
 
     conditions = {}
@@ -249,9 +250,11 @@ def _receive(source: Source, done: _Received) -> None:
     try:
         with answer(source, **conditions) as response:
             if response.status_code != 206:
-                done.start_anew()  # whoever ignores ranges, or has another file now, sends all
+                done.start_anew()  # servers that ignore ranges, or have another file now, send all
             elif not response.headers.get("Content-Range", "").startswith(f"bytes {done.size}-"):
-                raise DownloadError(f"{source.shown}: the server sends another range than asked")
+                raise DownloadError(
+                    f"{source.shown}: the server sends another range than requested"
+                )
             refuse_page(response, source.shown)
             encoded = response.headers.get("Content-Encoding", "identity") != "identity"
             for chunk in response.iter_bytes() if encoded else response.iter_raw():
@@ -272,8 +275,8 @@ def refuse_page(response: Any, shown: str) -> None:
     """Raise DownloadError for a web page in the place of a file."""
     if response.headers.get("Content-Type", "").partition(";")[0].strip().lower() == "text/html":
         raise DownloadError(
-            f"{shown}: the server sends a web page, perhaps of a login or an error, and no model; "
-            "open the address in a browser"
+            f"{shown}: the server sends a web page, perhaps a login or an error, instead of a "
+            f"model; open the address in a browser"
         )
 
 
@@ -288,13 +291,13 @@ def describe_transport(error: BaseException, url: str) -> str:
         return f"{host} does not answer within {_TIMEOUT_SECONDS:.0f} s; try again later"
     if isinstance(error, http.ConnectError):
         if "CERTIFICATE" in why.upper():
-            return f"{host} shows no certificate that is trusted here ({why}); see SSL_CERT_FILE"
+            return f"{host} has no certificate that this machine trusts ({why}); see SSL_CERT_FILE"
         proxy = _proxy_for(url)
         if proxy:
             return f"no connection to {host} through the proxy {proxy} ({why}); see HTTPS_PROXY"
         return (
-            f"no connection to {host} ({why}); is there a network? `akunu list` shows the models "
-            "that are here, and ember is always there"
+            f"no connection to {host} ({why}); check the network. `akunu list` shows the models "
+            f"on this machine; ember needs no download"
         )
     return f"the connection to {host} broke ({why}); try again"
 
@@ -320,12 +323,13 @@ def refuse_without_space(folder: Path, needed: int, shown: str) -> None:
     if free < needed:
         raise DownloadError(
             f"{shown} needs {size_text(needed)} on disk, {size_text(free)} are free in {existing}; "
-            "free some, or let HF_HOME (for other addresses XDG_CACHE_HOME) be on another disk"
+            "free some space, or set HF_HOME (for other addresses XDG_CACHE_HOME) to a folder on "
+            "another disk"
         )
 
 
 def _kept(size: int) -> str:
-    return f"; the {size_text(size)} that came are kept, the next attempt goes on from there"
+    return f"; {size_text(size)} are kept, and the next attempt continues from there"
 
 
 def size_text(size: int) -> str:

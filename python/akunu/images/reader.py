@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 Placed = TypeVar("Placed")
 MOST_BYTES: Final = 32 << 20
-"""Of one image as it is given."""
+"""Limits of one image."""
 MOST_PIXELS: Final = 64_000_000
 """Of one image as it is decoded; more is a decompression bomb."""
 MOST_SIDE: Final = 65_535
@@ -70,7 +70,8 @@ class Preprocessing:
 
     @classmethod
     def of(cls, folder: Path, side: int) -> Preprocessing:
-        """Read the file beside a model, if there is one; ModelFormatError where it is no such."""
+        """Read the file next to a model, if there is one; ModelFormatError where it is no "
+        "such."""
         path = folder / "preprocessor_config.json"
         inner = None
         if not path.is_file():
@@ -80,7 +81,7 @@ class Preprocessing:
         try:
             said = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise ModelFormatError(f"{path}: this is no JSON: {error}") from None
+            raise ModelFormatError(f"{path}: this is not JSON: {error}") from None
         said = said.get(inner) if inner is not None and isinstance(said, dict) else said
         if said is None:
             return cls(side)
@@ -99,7 +100,7 @@ class Preprocessing:
             raise UnsupportedModelError(f"{path}: do_pan_and_scan is not supported")
         for key in ("do_resize", "do_rescale", "do_normalize", "do_convert_rgb"):
             if said.get(key) is False:
-                raise UnsupportedModelError(f"{path}: {key} is false; akunu does it always")
+                raise UnsupportedModelError(f"{path}: {key} is false; akunu always does it")
         usual = cls(side)
         try:
             found = cls(
@@ -144,12 +145,12 @@ class ImageReader:
     def __init__(self, native: _core.NativeModel, path: Path, tokenizer: Tokenizer) -> None:
         """`path`: that the model was loaded from. UnsupportedModelError where it reads no images.
 
-        Raises ModelFormatError for files beside it that make no sense.
+        Raises ModelFormatError for files next to it that make no sense.
         """
         facts = native.images
         if facts is None:
             raise UnsupportedModelError(
-                f"{native.config['architecture']}, as it was loaded from {path}, reads no images"
+                f"{native.config['architecture']}, as loaded from {path}, does not read images"
             )
         self._native = native
         self._patch = facts["patch_size"]
@@ -166,7 +167,7 @@ class ImageReader:
             self.opening, self.closing = _named_markers(path, tokenizer)
 
     def open(self, given: object) -> Pixels:
-        """Decode an image and make it as large as it must be; ArgumentError for what is none."""
+        """Decode an image and make it as large as it must be; ArgumentError for anything else."""
         with _decoding:
             return self.preprocessing.resized(open_image(given))
 
@@ -175,7 +176,7 @@ class ImageReader:
         return self._native.image(self.patches(self.preprocessing.numbers(pixels)))
 
     def patches(self, numbers: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return patches, [n, numbers]; those that the model averages lie one behind the other."""
+        """Return patches, [n, numbers]; those that the model averages lie one after the other."""
         per_token = numbers.shape[1] // self._patch // self._tokens_per_side
         sides = (self._tokens_per_side, per_token, self._patch)
         cut = numbers.reshape(3, *sides, *sides)  # channel, then y and x of token, patch, pixel
@@ -223,7 +224,7 @@ class ImageReader:
 
 
 def _markers(path: Path) -> tuple[int, int]:
-    """Return the tokens before and behind an image, of a model's config.json."""
+    """Return the tokens before and after an image, of a model's config.json."""
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
         return int(said.get("boi_token_index", 255999)), int(said.get("eoi_token_index", 256000))
@@ -232,7 +233,7 @@ def _markers(path: Path) -> tuple[int, int]:
 
 
 def _named_markers(path: Path, tokenizer: Tokenizer) -> tuple[int, int]:
-    """Return the tokens before and behind an image by their names, of a vocabulary in GGUF."""
+    """Return the tokens before and after an image by their names, of a vocabulary in GGUF."""
     ids = tokenizer.control_tokens()
     try:
         return ids["<start_of_image>"], ids["<end_of_image>"]
@@ -302,7 +303,7 @@ def _own(given: object) -> object:
 
 
 def read_image(path: Path) -> bytes:
-    """Return an image's file; ArgumentError for what is none, or too large."""
+    """Return an image's file; ArgumentError for anything else, or too large."""
     data = _bytes_of(path)
     with naming(str(path)), _decoding:
         open_image(data)
@@ -317,7 +318,7 @@ def refuse_images(messages: object, who: str) -> None:
             if is_image(part):
                 raise ArgumentError(
                     f"messages[{index}]['content'][{at}] is of type {part['type']!r}: only text "
-                    f"is read here, {who} reads no images; docs/images.md says which models do"
+                    f"is supported, {who} does not read images; docs/images.md lists models that do"
                 )
 
 
@@ -343,7 +344,7 @@ def _source_of(part: Mapping[str, Any]) -> object:
 
 
 def open_image(given: object) -> Image:
-    """Return an image, decoded, in colours; ArgumentError for what is none, or too large."""
+    """Return an image, decoded, in colours; ArgumentError for anything else, or too large."""
     try:
         from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError:
@@ -361,7 +362,7 @@ def open_image(given: object) -> Image:
     except ArgumentError:
         raise
     except UnidentifiedImageError:
-        raise ArgumentError(f"this is no image that is read here: {_NAMES} are") from None
+        raise ArgumentError(f"this is not an image in a supported format: {_NAMES}") from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise ArgumentError(f"the image is too large: {_said(error)}") from None
     except Exception as error:  # Pillow's decoders raise nearly everything
@@ -379,9 +380,9 @@ def _bytes_of(given: object) -> bytes:
         data = _decoded(given)
     elif isinstance(given, str):
         raise ArgumentError(
-            f"{shorten(given[:200])} is no data: URL. Nothing is fetched, since whoever writes a "
-            "message could have this machine ask others or read its files: give "
-            "data:image/png;base64,..., or in Python a pathlib.Path"
+            f"{shorten(given[:200])} is not a data: URL. Images are not fetched, because a "
+            f"message could make this machine send requests or read its files. Send "
+            f"data:image/png;base64,..., or in Python a pathlib.Path"
         )
     elif isinstance(given, os.PathLike):
         try:
@@ -408,7 +409,7 @@ def _decoded(url: str) -> bytes:
     try:
         return base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise ArgumentError("the image, or what follows in its data: URL, is not base64") from None
+        raise ArgumentError("the image, or the rest of its data: URL, is not base64") from None
 
 
 def _check_size(image: Image) -> None:

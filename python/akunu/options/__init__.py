@@ -1,1 +1,1 @@
-"""The options of a text and of a model: each checked when it is given."""
+"""The options of a text and of a model: each checked when it is passed."""

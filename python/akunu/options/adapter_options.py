@@ -11,7 +11,7 @@ from akunu.common.checks import number, refusal
 
 
 def adapter_paths(name: str, value: Any) -> tuple[tuple[str, Path], ...]:
-    """Return names with their paths, in order; ArgumentError for what is none."""
+    """Return names with their paths, in order; ArgumentError for anything else."""
     try:
         pairs = _pairs(value or {})
         return tuple((each, Path(os.fsdecode(path)).expanduser()) for each, path in pairs)
@@ -20,7 +20,7 @@ def adapter_paths(name: str, value: Any) -> tuple[tuple[str, Path], ...]:
 
 
 def adapter_weights(name: str, value: Any) -> tuple[tuple[str, float], ...]:
-    """Return names with their weights, in order; ArgumentError for what is none."""
+    """Return names with their weights, in order; ArgumentError for anything else."""
     try:
         pairs = _pairs({value: 1.0} if isinstance(value, str) else value)
         return tuple((each, number("weight", weight, -1e4, 1e4)) for each, weight in pairs)

@@ -12,149 +12,158 @@ class SamplingArguments(TypedDict, total=False):
     """The keyword arguments that `SamplingOptions` takes."""
 
     max_tokens: int | None
-    """The most tokens to generate; otherwise until the model stops or the context is full."""
+    """Generate at most this many tokens."""
 
     temperature: float | None
-    """0 (the default) takes the most likely words; higher surprises more."""
+    """Randomness of sampling. 0 always takes the most likely token; a higher value gives more
+    varied text."""
 
     top_k: int | None
-    """Choose among this many likely tokens; 0 (the default): among all."""
+    """Sample from this many of the most likely tokens. 0: from all."""
 
     top_p: float | None
-    """Choose among the fewest tokens that reach this sum; default: 1, all."""
+    """Sample from the most likely tokens whose probabilities add up to this. 1: from all."""
 
     min_p: float | None
-    """Drop tokens less likely than this share of the likeliest; default: 0, none."""
+    """Drop tokens whose probability is below this share of the highest one. 0: drop none."""
 
     typical_p: float | None
-    """Choose among the tokens of the most usual surprise, up to this sum; default: 1, all."""
+    """Locally typical sampling: keep tokens near the expected log-probability until their
+    probabilities add up to this. 1: keep all."""
 
     top_n_sigma: float | None
-    """Drop logits so many standard deviations below the largest; default: 0, none."""
+    """Drop tokens whose logits are more than this many standard deviations below the highest. 0:
+    drop none."""
 
     xtc_probability: float | None
-    """How often the likeliest tokens are dropped, for variety; default: 0, never."""
+    """XTC: the probability with which the most likely tokens are dropped, for more varied text. 0:
+    never."""
 
     xtc_threshold: float | None
-    """Which those are: all that are this likely but the last of them; default: 0.1."""
+    """XTC: drop tokens with at least this probability, except the least likely of them."""
 
     repetition_penalty: float | None
-    """Above 1 (the default): what was said lately is less likely."""
+    """Make recent tokens less likely. 1: no penalty; a higher value: less repetition."""
 
     frequency_penalty: float | None
-    """Above 0 (the default): the less likely, the more often it was said."""
+    """Lower a token's logit by this for each time that it is among the recent tokens. 0: no
+    penalty."""
 
     presence_penalty: float | None
-    """Above 0 (the default): less likely, however often it was said."""
+    """Lower a token's logit by this if it is among the recent tokens. 0: no penalty."""
 
     penalty_window: int | None
-    """Penalties look at so many of the latest tokens; default: 64."""
+    """The penalties look at this many of the last tokens."""
 
     penalize_prompt: bool | None
-    """Whether penalties and DRY look at the prompt too, or at the reply alone."""
+    """Apply the penalties and DRY to the prompt as well as to the completion."""
 
     dry_multiplier: float | None
-    """DRY: above 0 (the default), going on as it was said before is less likely."""
+    """DRY: strength of the penalty for repeating a sequence of tokens. 0: no penalty."""
 
     dry_base: float | None
-    """DRY: each further token of a repetition costs so many times more; default: 1.75."""
+    """DRY: each further token of a repetition multiplies the penalty by this."""
 
     dry_allowed_length: int | None
-    """DRY: so many tokens may be repeated before it costs something; default: 2."""
+    """DRY: the penalty begins when this many tokens repeat."""
 
     dry_penalty_last_n: int | None
-    """DRY looks at so many of the latest tokens; default: all."""
+    """DRY: search this many of the last tokens for repetitions."""
 
     dry_sequence_breakers: str | Sequence[str] | Set[str] | None
-    """DRY: no repetition goes beyond one of these."""
+    """DRY: a repetition does not extend across this text."""
 
     samplers: Sequence[str] | None
-    """What is done to the logits, in which order; what is left out is not done."""
+    """The samplers that run, in this order."""
 
     min_tokens: int | None
-    """The least tokens to generate: the model cannot end its text before."""
+    """Generate at least this many tokens before the model may stop."""
 
     seed: int | None
-    """The same seed gives the same text."""
+    """Seed of the random numbers. The same seed gives the same completion."""
 
     stop: str | Sequence[str] | Set[str] | None
-    """The text ends before the first of these that appears."""
+    """Stop string: the completion ends before this text."""
 
     stop_token_ids: Sequence[int] | Set[int] | None
-    """The text ends before the first of these tokens, as before the model's own."""
+    """Stop token: the completion ends before it, as it does before the model's own stop tokens."""
 
     ignore_eos: bool | None
-    """Whether the tokens with which the model ends its texts cannot be chosen."""
+    """Keep generating: the model's own stop tokens are never sampled."""
 
     context_overflow: str | None
-    """Where the context is full: stop, error, shift: forget the oldest, go on; or reread."""
+    """What happens when the context is full: stop, raise an error, or drop the oldest tokens and
+    continue. `shift` moves the rest of the KV cache, `reread` computes it again."""
 
     speculation: int | str | None
-    """Tokens drafted as the text went before: auto, off or how many. It stays the same."""
+    """Draft this many tokens from repetitions in the text and check them in one pass. The
+    completion stays the same."""
 
     logit_bias: Mapping[int, float] | None
-    """What is added to the logits of tokens, by their ids; -inf bans one."""
+    """Add a number to the logit of a token. -inf forbids the token."""
 
     adapters: str | Mapping[str, float] | None
-    """The adapter of the model that the text has, or several with a weight each."""
+    """The LoRA adapter to use, or several adapters with their weights."""
 
     logprobs: int | None
-    """Also tell how likely each token was, and so many of the most likely ones."""
+    """Return the log-probability of each token, and of this many of the most likely ones."""
 
     prompt_logprobs: int | None
-    """Likewise of the prompt's tokens, which are computed anew for that."""
+    """Return log-probabilities of the prompt's tokens, too. They are computed again for this."""
 
     echo: bool | None
-    """Whether the text begins with that of the prompt."""
+    """Begin the completion with the prompt."""
 
     answer_index: int | None
-    """Which of several answers with one seed this is; n=3 gives 0, 1 and 2."""
+    """Which of several completions with the same seed to generate; n=3 generates 0, 1 and 2."""
 
 
 class LoadArguments(TypedDict, total=False):
     """The keyword arguments that `LoadOptions` takes."""
 
     device: str | None
-    """A name that `akunu devices` shows."""
+    """The device that runs the model, by its name in `akunu devices`."""
 
     context: int | None
-    """Tokens that one text may have; default: what fits."""
+    """Context window: the most tokens of prompt and completion together."""
 
     threads: int | Literal["auto"] | None
-    """Threads of the CPU; default: one per core; auto: what a measurement says."""
+    """CPU threads. `auto` measures which number is fastest."""
 
     gpu_memory: int | None
-    """Bytes of each GPU that a model may take; other weights are read from the host's memory."""
+    """The most bytes of each GPU that a model may take. Its other weights stay in the host's
+    memory."""
 
     gpus: int | None
-    """GPUs that compute a model together."""
+    """GPUs that compute a model together (tensor parallel)."""
 
     kv_type: str | None
-    """Number format of the cache: f16, f32, q8_0 or q4_0."""
+    """Number format of the KV cache."""
 
     kv_memory: int | None
-    """Bytes for the cache; default: one full context."""
+    """Bytes of the KV cache."""
 
     cache_dir: str | os.PathLike[str] | None
-    """A folder that keeps what was computed of prompts, for later starts."""
+    """A folder for the KV cache of prompts, so that later processes reuse it."""
 
     cache_size: int | None
-    """Bytes that each model may have in cache_dir."""
+    """The most bytes of each model in cache_dir."""
 
     prediction_head: bool | None
-    """The model's own prediction head proposes tokens."""
+    """Draft tokens with the model's own prediction head. The completion stays the same."""
 
     prefix_cache: bool | None
-    """Whether a prompt uses what the cache has of an earlier text that begins alike."""
+    """Reuse the KV cache of an earlier prompt with the same prefix."""
 
     max_waiting: int | None
-    """Requests that may wait for their turn; one more is a QueueFullError."""
+    """The most requests that may wait; one more raises QueueFullError."""
 
     adapters: Mapping[str, str | os.PathLike[str]] | None
-    """Load and use a LoRA adapter: GGUF, or a directory of peft."""
+    """Load a LoRA adapter and use it: a GGUF file or a peft directory."""
 
     mmproj: str | os.PathLike[str] | None
-    """The encoder of images of a model in GGUF."""
+    """The image encoder of a GGUF model: its mmproj file."""
 
     draft: str | os.PathLike[str] | None
-    """A smaller model that proposes tokens; same vocabulary."""
+    """A smaller model with the same vocabulary that drafts tokens. The completion stays the
+    same."""

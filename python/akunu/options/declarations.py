@@ -17,8 +17,14 @@ from typing import Any, Final
 from akunu.options.option_checks import Integers, Numbers, flag_check
 
 EVERY_CALL: Final = ("chat", "complete", "set", "server")
-"""What may have an option of sampling besides Python, C and Swift: `akunu chat`, `akunu complete`,
-/set in a chat, the server's requests."""
+"""The callers of a sampling option besides Python, C and Swift: `akunu chat`, `akunu complete`,
+/set in a chat, requests to the server."""
+
+USUAL: Final = ""
+SAMPLING: Final = "Sampling"
+MEMORY: Final = "Memory and devices"
+ADVANCED: Final = "Advanced"
+"""Headings of the command line's help, in their order; `--help` leaves out the last one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +35,12 @@ class Declared:
     """Takes name and value; returns the value as it is kept, or raises ArgumentError."""
     help: str
     """One sentence, for the command line, the server's documents and those of docs/."""
+    range_is: str = ""
+    """The values that it may have, in words, where its check does not say it."""
+    default_is: str = ""
+    """The default in words, where its value does not say it."""
+    group: str = ADVANCED
+    """The heading of the command line's help under which it is; "" is the first one."""
     metavar: str
     """What the command line takes: NUMBER, INTEGER, a flag (""), names (NAME,NAME), ..."""
     calls: tuple[str, ...] = EVERY_CALL
@@ -43,13 +55,15 @@ class Declared:
     """What other programs call it: requests to the server, and /set, may use these names."""
     minus_one: Any = ...
     """What -1 means, as for other programs: no limit, a random seed, the whole text."""
+    minus_one_is: str = ""
+    """That in words."""
     packed: str = ""
     """Its code for `struct`, where it is a number that the engine reads: a field of `Sampling` in
     src/core/rows.h, or of `LoadOptions` in src/inference/context_plan.h."""
     number: Callable[[Any], float] | None = None
     """What is packed of its value; None: the value."""
     note: str = ""
-    """What stands beside it in `Sampling`."""
+    """What stands next to it in `Sampling`."""
     opposite: str = ""
     """The name of its opposite in C and Swift, where the default is True: C's default is zero."""
     schema: Mapping[str, Any] | None = None
@@ -95,7 +109,7 @@ def check_options(options: Any) -> None:
         if value is None:
             value = default
         if declared.minus_one is not ...:
-            with suppress(TypeError):  # where it is no integer, it is refused below
+            with suppress(TypeError):  # where it is not an integer, it is refused below
                 if operator.index(value) == -1:
                     value = declared.minus_one
         if value is not None:

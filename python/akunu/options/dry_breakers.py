@@ -1,7 +1,7 @@
 """DRY's sequence breakers: texts, as the tokens that hold, end or begin them.
 
 A breaker ends a repetition wherever it stands, inside a token or across several. So a table says,
-for every way in which one can go on behind a token, which tokens it may go on behind.
+for every way in which one can continue after a token, which tokens it may continue after.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ from akunu.common.checks import MAX_UINT32, MAX_UINT64, refusal
 from akunu.common.typos import explains_typos_of_init
 from akunu.errors import ArgumentError
 from akunu.options.adapter_options import adapter_paths
-from akunu.options.declarations import check_options, option
-from akunu.options.engine_limits import MAX_GPUS
-from akunu.options.option_checks import Integers, flag_check, one_of, path_of, thread_count
+from akunu.options.declarations import MEMORY, USUAL, check_options, option
+from akunu.options.engine_limits import MAX_GPUS, MAX_THREADS
+from akunu.options.option_checks import Integers, Names, flag_check, path_of, thread_count
 
 KV_TYPES = ("f16", "f32", "q8_0", "q4_0")
 # Bytes of 32 numbers of a key and 32 of a value. With q4_0 keys are in Q8_0 (34 bytes), values in
@@ -45,86 +45,103 @@ class ModelOptions:
     device: str = option(
         "auto",
         _device,
-        "A name that `akunu devices` shows.",
+        "The device that runs the model, by its name in `akunu devices`.",
         "NAME",
         calls=_ANY,
-        more='`"auto"` is the fastest. Models with the same device and threads share it.',
+        more="Models with the same device and threads share it.",
+        group=MEMORY,
+        default_is="auto, the fastest one",
     )
     context: int | None = option(
         None,
         Integers(1, 2**31 - 1, "or None"),
-        "Tokens that one text may have; default: what fits.",
+        "Context window: the most tokens of prompt and completion together.",
         calls=_ANY,
         packed="I",
         other_names=("num_ctx",),
-        more="Prompt and reply together; at most as many as the model was trained on.",
+        more="At most as many as the model was trained on.",
+        group=USUAL,
+        default_is="as many as fit",
     )
     threads: int | Literal["auto"] | None = option(
         None,
         thread_count,
-        "Threads of the CPU; default: one per core; auto: what a measurement says.",
+        "CPU threads. `auto` measures which number is fastest.",
         "INTEGER|auto",
         calls=_ANY,
         other_names=("num_thread",),
         more="The [measurement](cpu.md#threads) takes about a second. The text is the same.",
+        group=MEMORY,
+        range_is=f"1 to {MAX_THREADS}, or auto",
+        default_is="one per core",
     )
     gpu_memory: int | None = option(
         None,
         Integers(1, MAX_UINT64, "or None"),
-        "Bytes of each GPU that a model may take; other weights are read from the host's memory.",
+        "The most bytes of each GPU that a model may take. Its other weights stay in the "
+        "host's memory.",
         "BYTES",
         calls=_ANY,
         packed="Q",
-        more="Default: what is free. [Which weights those are](cuda.md#models-larger-than-the-gpu)",
+        more="[Which weights stay there](cuda.md#models-larger-than-the-gpu).",
+        group=MEMORY,
+        default_is="all that is free",
     )
     gpus: int = option(
         1,
         Integers(1, MAX_GPUS),
-        "GPUs that compute a model together.",
+        "GPUs that compute a model together (tensor parallel).",
         calls=_TEXTS,
         more="[Each a share](cuda.md#several-gpus) of heads and columns.",
+        group=MEMORY,
     )
     kv_type: str = option(
         "f16",
-        one_of(KV_TYPES),
-        "Number format of the cache: f16, f32, q8_0 or q4_0.",
+        Names(KV_TYPES),
+        "Number format of the KV cache.",
         "TYPE",
         calls=_TEXTS,
-        more="Of the memory of `f16`, `q8_0` takes 53 % and `q4_0` (keys in Q8_0, values in Q4_0) "
-        "41 %; [what they cost](decisions/0047-keys-and-values-in-blocks.md).",
+        more="`q8_0` takes 53 % of the memory of `f16`, and `q4_0` (keys in Q8_0, values in Q4_0) "
+        "41 %; [the cost in accuracy](decisions/0047-keys-and-values-in-blocks.md).",
+        group=MEMORY,
     )
     kv_memory: int | None = option(
         None,
         Integers(1, MAX_UINT64, "or None"),
-        "Bytes for the cache; default: one full context.",
+        "Bytes of the KV cache.",
         "BYTES",
         calls=(),
         packed="Q",
-        more="Or what fits.",
+        more="",
+        group=MEMORY,
+        default_is="one full context, or what fits",
     )
     cache_dir: str | os.PathLike[str] | None = option(
         None,
         path_of("a folder"),
-        "A folder that keeps what was computed of prompts, for later starts.",
+        "A folder for the KV cache of prompts, so that later processes reuse it.",
         "FOLDER",
         calls=_PROMPTS,
-        more="And for when the cache has forgotten it ([below](#prefixes-on-the-disk)).",
+        more="Prefixes that no longer fit in memory are read from it as well "
+        "([below](#prefixes-on-the-disk)).",
+        group=MEMORY,
+        default_is="none",
     )
     cache_size: int = option(
         8 * 2**30,
         Integers(1, MAX_UINT64),
-        "Bytes that each model may have in cache_dir.",
+        "The most bytes of each model in cache_dir.",
         "BYTES",
         calls=_PROMPTS,
-        more="What was used least recently goes.",
+        more="The least recently used prefixes are deleted.",
     )
     prediction_head: bool = option(
         False,
         flag_check,
-        "The model's own prediction head proposes tokens.",
+        "Draft tokens with the model's own prediction head. The completion stays the same.",
         calls=_CHATS,
         packed="?",
-        more="([below](#a-text-that-goes-on)); of Qwen3.5 and Qwen3-Next. The text is the same.",
+        more="Qwen3.5 and Qwen3-Next have one ([below](#continue-a-text)).",
     )
 
 
@@ -143,31 +160,31 @@ class LoadOptions(ModelOptions):
     prefix_cache: bool = option(
         True,
         flag_check,
-        "Whether a prompt uses what the cache has of an earlier text that begins alike.",
+        "Reuse the KV cache of an earlier prompt with the same prefix.",
         calls=(),
         opposite="no_prefix_cache",
     )
     max_waiting: int = option(
         1024,
         Integers(1, MAX_UINT32),
-        "Requests that may wait for their turn; one more is a QueueFullError.",
+        "The most requests that may wait; one more raises QueueFullError.",
         calls=(),
     )
     adapters: Mapping[str, str | os.PathLike[str]] | tuple[tuple[str, Path], ...] | None = option(
         None,
         adapter_paths,
-        "Load and use a LoRA adapter: GGUF, or a directory of peft.",
+        "Load a LoRA adapter and use it: a GGUF file or a peft directory.",
         "NAME=PATH",
         flag="--adapter",
         is_list=True,
         calls=_CHATS,
         accepts="Mapping[str, str | os.PathLike[str]] | None",
-        more="By the names that texts have; see [adapters.md](adapters.md).",
+        more="Requests name it; see [adapters.md](adapters.md).",
     )
     mmproj: str | os.PathLike[str] | None = option(
         None,
         path_of("the path of a file"),
-        "The encoder of images of a model in GGUF.",
+        "The image encoder of a GGUF model: its mmproj file.",
         "FILE",
         calls=_CHATS,
         more="As llama.cpp's tools write it ([images](images.md)).",
@@ -175,10 +192,11 @@ class LoadOptions(ModelOptions):
     draft: str | os.PathLike[str] | None = option(
         None,
         path_of("a path or name of a model"),
-        "A smaller model that proposes tokens; same vocabulary.",
+        "A smaller model with the same vocabulary that drafts tokens. The completion "
+        "stays the same.",
         "MODEL",
         calls=_CHATS,
-        more="([below](#a-text-that-goes-on)). The text is the same.",
+        more="See [below](#continue-a-text).",
     )
 
     def __post_init__(self) -> None:
@@ -187,17 +205,18 @@ class LoadOptions(ModelOptions):
         object.__setattr__(self, "adapters", self.adapters or ())
         if self.gpus > 1 and self.device not in ("auto", "cuda"):
             raise ArgumentError(
-                f"gpus is {self.gpus}, and the device {self.device!r} is one; cuda may be several"
+                f"gpus is {self.gpus}, and the device {self.device!r} is one device; only cuda "
+                f"can be several"
             )
         if self.prediction_head and self.draft is not None:
-            raise ArgumentError("draft and prediction_head both propose tokens: give one of them")
+            raise ArgumentError("draft and prediction_head both draft tokens: set one of them")
         if self.prediction_head and self.gpus > 1:
-            raise ArgumentError("a prediction head runs on one GPU; gpus must be 1 for it")
+            raise ArgumentError("a prediction head runs on one GPU; gpus must be 1")
         if self.cache_dir is not None:
             if not self.prefix_cache:
-                raise ArgumentError("cache_dir keeps prefixes, and prefix_cache=False keeps none")
+                raise ArgumentError("cache_dir keeps prefixes, but prefix_cache is False")
             if self.gpus > 1:
-                raise ArgumentError("cache_dir keeps what one GPU computed; gpus must be 1 for it")
+                raise ArgumentError("cache_dir works on one GPU; gpus must be 1")
 
 
 def kv_bytes(kv_type: str, n: int) -> int:

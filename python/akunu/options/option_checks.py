@@ -21,8 +21,13 @@ class Integers:
     highest: int | None
     besides: str = ""
 
+    @property
+    def range(self) -> str:
+        """The range in words."""
+        return _range(self.lowest, self.highest)
+
     def __call__(self, name: str, value: object) -> int:
-        """Return the value; ArgumentError for what is outside."""
+        """Return the value; ArgumentError for one outside the range."""
         return integer(name, value, self.lowest, self.highest, self.besides)
 
 
@@ -34,23 +39,48 @@ class Numbers:
     highest: float
     above: bool = False
 
+    @property
+    def range(self) -> str:
+        """The range in words."""
+        if self.above:
+            return f"above {self.lowest:g}, up to {self.highest:g}"
+        return _range(self.lowest, self.highest)
+
     def __call__(self, name: str, value: object) -> float:
-        """Return the value; ArgumentError for what is outside."""
+        """Return the value; ArgumentError for one outside the range."""
         return number(name, value, self.lowest, self.highest, above=self.above)
+
+
+_ENDLESS: Final = 10**6  # a limit from here on is larger than any value that makes sense
+
+
+def _range(lowest: float, highest: float | None) -> str:
+    least = lowest if isinstance(lowest, int) else f"{lowest:g}"
+    if highest is None or highest > _ENDLESS:
+        return f"{least} or more"
+    return f"{least} to {highest:g}"
 
 
 class Temperatures(Numbers):
     """A check of temperatures: 0, or a number that float32 logits can be divided by."""
 
+    @property
+    def range(self) -> str:
+        """The range in words."""
+        return f"0, or {_LEAST_TEMPERATURE:g} to {self.highest:g}"
+
     def __call__(self, name: str, value: object) -> float:
-        """Return the value; ArgumentError for what is outside, or almost 0."""
-        # Dividing float32 logits by less says nothing but rounding errors.
-        lowest = 1e-4
+        """Return the value; ArgumentError for one outside the range, or almost 0."""
+        lowest = _LEAST_TEMPERATURE
         temperature = super().__call__(name, value)
         if 0 < temperature < lowest:
             allowed = f"0 (the most likely token) or {lowest:g} to {self.highest:g}"
             raise refusal(name, value, allowed)
         return temperature
+
+
+# Logits that are divided by less are rounding errors.
+_LEAST_TEMPERATURE: Final = 1e-4
 
 
 def flag_check(name: str, value: object) -> bool:
@@ -63,14 +93,23 @@ MOST_STOPS, MOST_BREAKERS = 64, 100
 _MOST_BYTES = 1024  # of a text that is looked for in what comes
 
 
-def texts_check(most: int) -> Callable[[str, Any], tuple[str, ...]]:
-    """At most this many texts, none of them long: all are looked for at every token."""
+@dataclass(frozen=True)
+class Texts:
+    """A check of texts: at most this many, each short, since all are compared at every token."""
 
-    def check(name: str, value: object) -> tuple[str, ...]:
+    most: int
+
+    @property
+    def range(self) -> str:
+        """The range in words."""
+        return f"up to {self.most} texts of {_MOST_BYTES} bytes"
+
+    def __call__(self, name: str, value: object) -> tuple[str, ...]:
+        """Return the texts; ArgumentError for too many, and for one that is too long."""
         found = (value,) if isinstance(value, str) else value
         if isinstance(found, (Sequence, Set)):
-            if len(found) > most:
-                raise ArgumentError(f"{name} has {len(found)} texts; it may have {most}")
+            if len(found) > self.most:
+                raise ArgumentError(f"{name} has {len(found)} texts; it may have {self.most}")
             for text in found:
                 if isinstance(text, str) and _n_bytes(text) > _MOST_BYTES:
                     raise ArgumentError(
@@ -78,22 +117,27 @@ def texts_check(most: int) -> Callable[[str, Any], tuple[str, ...]]:
                     )
         return texts(name, value)
 
-    return check
-
 
 def _n_bytes(text: str) -> int:
     return len(text.encode(errors="surrogatepass"))
 
 
-def one_of(allowed: tuple[str, ...]) -> Callable[[str, Any], str]:
+@dataclass(frozen=True)
+class Names:
     """A check of names."""
 
-    def check(name: str, value: Any) -> str:
-        if not isinstance(value, str) or value not in allowed:
-            raise refusal(name, value, " or ".join(map(repr, allowed)), "")
-        return value
+    allowed: tuple[str, ...]
 
-    return check
+    @property
+    def range(self) -> str:
+        """The names, as a list in words."""
+        return f"{', '.join(self.allowed[:-1])} or {self.allowed[-1]}"
+
+    def __call__(self, name: str, value: Any) -> str:
+        """Return the name; ArgumentError for another one."""
+        if not isinstance(value, str) or value not in self.allowed:
+            raise refusal(name, value, " or ".join(map(repr, self.allowed)), "")
+        return value
 
 
 def path_of(allowed: str) -> Callable[[str, Any], Any]:
@@ -147,10 +191,10 @@ def biases_check(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
         raise refusal(name, value, allowed) from None
 
 
-# What may happen where a text comes to the end of the context; see context_overflow.py.
+# Actions for a full context; see context_overflow.py.
 CONTEXT_OVERFLOWS = ("stop", "error", "shift", "reread")
 
-# What is done to logits before a token is drawn from them, numbered from 1 in a record of the
+# Samplers change logits before a token is drawn; they are numbered from 1 in a record of the
 # engine (kSampler... in src/core/rows.h), with the options that switch it on.
 SAMPLERS = {
     "penalties": ("repetition_penalty", "frequency_penalty", "presence_penalty"),

@@ -83,7 +83,7 @@ def read_sampling_defaults(
         if name in _DETAILS or (name in _FOREIGN and value == _FOREIGN[name]):
             continue
         if name == "sequence":
-            notes.append(f"{key} is ignored: akunu's samplers have an order of their own")
+            notes.append(f"{key} is ignored: akunu's samplers have their own order")
         elif name not in _OPTIONS:
             notes.append(f"{key} is ignored: akunu has no such sampler")
         else:
@@ -99,7 +99,7 @@ def read_sampling_defaults(
 def sampling_defaults_of(
     metadata: IterableMetadata, path: Path
 ) -> tuple[dict[str, float | int], tuple[str, ...]]:
-    """Return the options that a model asks for, or the configuration beside it, and notes.
+    """Return the options that a model asks for, or the configuration next to it, and notes.
 
     Never raises, as `read_sampling_defaults`.
     """
@@ -114,10 +114,10 @@ def sampling_defaults_of(
     except (OSError, ValueError, RecursionError):
         given = None
     if not isinstance(given, dict):
-        return {}, (f"{config} is ignored: it is no JSON object",)
+        return {}, (f"{config} is ignored: it is not a JSON object",)
     options, found = _of_config(given)
     if options and not is_directory:
-        said = f"sampling defaults are those of {_CONFIG}, beside the model's file"
+        said = f"sampling defaults are those of {_CONFIG}, next to the model file"
         return options, (said, *found)
     return options, found
 

@@ -11,24 +11,36 @@ from akunu.common.checks import MAX_UINT32, MAX_UINT64, token_id_list
 from akunu.common.typos import explains_typos_of_init
 from akunu.errors import ArgumentError
 from akunu.options.adapter_options import adapter_weights
-from akunu.options.declarations import Declared, check_options, declared_of, option
-from akunu.options.engine_limits import MAX_LOGPROBS
+from akunu.options.declarations import SAMPLING, USUAL, Declared, check_options, declared_of, option
+from akunu.options.engine_limits import MAX_LOGPROBS, MOST_DRAFTED
 from akunu.options.option_checks import (
     CONTEXT_OVERFLOWS,
     MOST_BREAKERS,
     MOST_STOPS,
     SAMPLERS,
     Integers,
+    Names,
     Numbers,
     Temperatures,
+    Texts,
     biases_check,
     flag_check,
-    one_of,
     sampler_numbers,
     samplers_check,
     speculation_check,
-    texts_check,
 )
+
+RECOMMENDED = (
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "repetition_penalty",
+    "frequency_penalty",
+    "presence_penalty",
+    "penalty_window",
+)
+"""The options that a model's authors may set in its file; `akunu chat` uses their values."""
 
 _TEXTS = {"type": ["array", "string", "null"], "items": {"type": "string"}}
 
@@ -42,15 +54,15 @@ class SamplingOptions:
     option None is its default, as if it was not given. Raises ArgumentError for values that make no
     sense, NaN and infinity among them, and MisuseError for an option that does not exist.
 
-    `min_tokens`: so many tokens are chosen at least, none of which ends the text. A text of `stop`
-    ends it all the same, whenever it appears.
+    `min_tokens`: this many tokens are chosen at least, none of which ends the text. A text of
+    `stop` ends it all the same, whenever it appears.
 
     >>> SamplingOptions(max_tokens=16, temperature=0.8, seed=7).seed
     7
     >>> SamplingOptions(samplers=["temperature", "top_p"], top_p=0.9, top_k=5)
     Traceback (most recent call last):
     ...
-    akunu.errors.ArgumentError: top_k is 5, and samplers does not have 'top_k', which does it
+    akunu.errors.ArgumentError: top_k is 5, but samplers does not contain 'top_k', which uses it
     """
 
     # How one is added: docs/adding/sampling-option.md. Those that are `packed` have fields in
@@ -59,96 +71,114 @@ class SamplingOptions:
     max_tokens: int | None = option(
         None,
         Integers(0, None, "or None"),
-        "The most tokens to generate; otherwise until the model stops or the context is full.",
+        "Generate at most this many tokens.",
         minus_one=None,
+        minus_one_is="no limit",
         calls=("chat", "complete", "set"),
         other_names=("num_predict", "n_predict"),
+        group=USUAL,
+        default_is="until the model stops or the context is full",
     )
     temperature: float = option(
         0.0,
         Temperatures(0.0, 1e4),
-        "0 (the default) takes the most likely words; higher surprises more.",
+        "Randomness of sampling. 0 always takes the most likely token; a higher value "
+        "gives more varied text.",
         packed="f",
         note="0: greedy",
+        group=USUAL,
     )
     top_k: int = option(
         0,
         Integers(0, MAX_UINT32),
-        "Choose among this many likely tokens; 0 (the default): among all.",
+        "Sample from this many of the most likely tokens. 0: from all.",
         packed="I",
         minus_one=0,
+        minus_one_is="all tokens",
+        group=SAMPLING,
     )
     top_p: float = option(
         1.0,
         Numbers(0.0, 1.0, True),
-        "Choose among the fewest tokens that reach this sum; default: 1, all.",
+        "Sample from the most likely tokens whose probabilities add up to this. 1: from all.",
         packed="f",
+        group=SAMPLING,
     )
     min_p: float = option(
         0.0,
         Numbers(0.0, 1.0),
-        "Drop tokens less likely than this share of the likeliest; default: 0, none.",
+        "Drop tokens whose probability is below this share of the highest one. 0: drop none.",
         packed="f",
+        group=SAMPLING,
     )
     typical_p: float = option(
         1.0,
         Numbers(0.0, 1.0, True),
-        "Choose among the tokens of the most usual surprise, up to this sum; default: 1, all.",
+        "Locally typical sampling: keep tokens near the expected log-probability until "
+        "their probabilities add up to this. 1: keep all.",
         packed="f",
         other_names=("typ_p",),
     )
     top_n_sigma: float = option(
         0.0,
         Numbers(0.0, 100.0),
-        "Drop logits so many standard deviations below the largest; default: 0, none.",
+        "Drop tokens whose logits are more than this many standard deviations below the "
+        "highest. 0: drop none.",
         packed="f",
         minus_one=0.0,
+        minus_one_is="none",
     )
     xtc_probability: float = option(
         0.0,
         Numbers(0.0, 1.0),
-        "How often the likeliest tokens are dropped, for variety; default: 0, never.",
+        "XTC: the probability with which the most likely tokens are dropped, for more "
+        "varied text. 0: never.",
         packed="f",
     )
     xtc_threshold: float = option(
         0.1,
         Numbers(0.0, 1.0),
-        "Which those are: all that are this likely but the last of them; default: 0.1.",
+        "XTC: drop tokens with at least this probability, except the least likely of them.",
         packed="f",
     )
     repetition_penalty: float = option(
         1.0,
         Numbers(0.01, 100.0),
-        "Above 1 (the default): what was said lately is less likely.",
+        "Make recent tokens less likely. 1: no penalty; a higher value: less repetition.",
         packed="f",
         other_names=("repeat_penalty",),
         note="over the last `penalty_window` tokens of the log",
+        group=SAMPLING,
     )
     frequency_penalty: float = option(
         0.0,
         Numbers(-100.0, 100.0),
-        "Above 0 (the default): the less likely, the more often it was said.",
+        "Lower a token's logit by this for each time that it is among the recent tokens. "
+        "0: no penalty.",
         packed="f",
+        group=SAMPLING,
     )
     presence_penalty: float = option(
         0.0,
         Numbers(-100.0, 100.0),
-        "Above 0 (the default): less likely, however often it was said.",
+        "Lower a token's logit by this if it is among the recent tokens. 0: no penalty.",
         packed="f",
+        group=SAMPLING,
     )
     penalty_window: int = option(
         64,
         Integers(0, 2**31 - 1),
-        "Penalties look at so many of the latest tokens; default: 64.",
+        "The penalties look at this many of the last tokens.",
         packed="I",
         minus_one=2**31 - 1,
+        minus_one_is="all tokens",
         other_names=("repeat_last_n",),
         note="tokens, the row's own included",
     )
     penalize_prompt: bool = option(
         True,
         flag_check,
-        "Whether penalties and DRY look at the prompt too, or at the reply alone.",
+        "Apply the penalties and DRY to the prompt as well as to the completion.",
         packed="I",
         opposite="no_prompt_penalties",
         note="0: penalties and DRY look at the reply alone",
@@ -156,75 +186,84 @@ class SamplingOptions:
     dry_multiplier: float = option(
         0.0,
         Numbers(0.0, 100.0),
-        "DRY: above 0 (the default), going on as it was said before is less likely.",
+        "DRY: strength of the penalty for repeating a sequence of tokens. 0: no penalty.",
         packed="f",
     )
     dry_base: float = option(
         1.75,
         Numbers(1.0, 100.0),
-        "DRY: each further token of a repetition costs so many times more; default: 1.75.",
+        "DRY: each further token of a repetition multiplies the penalty by this.",
         packed="f",
     )
     dry_allowed_length: int = option(
         2,
         Integers(1, 2**31 - 1),
-        "DRY: so many tokens may be repeated before it costs something; default: 2.",
+        "DRY: the penalty begins when this many tokens repeat.",
         packed="I",
     )
     dry_penalty_last_n: int = option(
         2**31 - 1,
         Integers(0, 2**31 - 1),
-        "DRY looks at so many of the latest tokens; default: all.",
+        "DRY: search this many of the last tokens for repetitions.",
         packed="I",
         minus_one=2**31 - 1,
+        minus_one_is="all tokens",
+        default_is="all",
     )
     dry_sequence_breakers: tuple[str, ...] = option(
         ("\n", ":", '"', "*"),
-        texts_check(MOST_BREAKERS),
-        "DRY: no repetition goes beyond one of these.",
+        Texts(MOST_BREAKERS),
+        "DRY: a repetition does not extend across this text.",
         metavar="TEXT",
         accepts="str | Sequence[str] | Set[str] | None",
         is_list=True,
         schema=_TEXTS,
+        default_is="a newline, a colon, a quote and an asterisk",
     )
     samplers: tuple[str, ...] = option(
         tuple(SAMPLERS),
         samplers_check,
-        "What is done to the logits, in which order; what is left out is not done.",
+        "The samplers that run, in this order.",
         metavar="NAME,NAME",
         packed="Q",
         number=sampler_numbers,
         accepts="Sequence[str] | None",
         schema={"type": ["array", "null"], "items": {"type": "string"}},
         note="kSampler... of four bits each, the first one lowest; 0: no more",
+        default_is="all, in that order",
+        range_is=f"{', '.join(SAMPLERS)}; temperature is always one of them",
     )
     min_tokens: int = option(
         0,
         Integers(0, MAX_UINT32),
-        "The least tokens to generate: the model cannot end its text before.",
+        "Generate at least this many tokens before the model may stop.",
         packed="I",
         note="before so many are chosen, none of the stop ids is",
     )
     seed: int | None = option(
         None,
         Integers(0, MAX_UINT64, "or None"),
-        "The same seed gives the same text.",
+        "Seed of the random numbers. The same seed gives the same completion.",
         packed="Q",
         minus_one=None,
+        minus_one_is="a random seed",
+        group=SAMPLING,
+        default_is="random",
     )
     stop: tuple[str, ...] = option(
         (),
-        texts_check(MOST_STOPS),
-        "The text ends before the first of these that appears.",
+        Texts(MOST_STOPS),
+        "Stop string: the completion ends before this text.",
         metavar="TEXT",
         accepts="str | Sequence[str] | Set[str] | None",
         is_list=True,
         schema=_TEXTS,
+        group=SAMPLING,
     )
     stop_token_ids: tuple[int, ...] = option(
         (),
         token_id_list,
-        "The text ends before the first of these tokens, as before the model's own.",
+        "Stop token: the completion ends before it, as it does before the model's own stop tokens.",
         metavar="ID",
         accepts="Sequence[int] | Set[int] | None",
         is_list=True,
@@ -233,61 +272,67 @@ class SamplingOptions:
     ignore_eos: bool = option(
         False,
         flag_check,
-        "Whether the tokens with which the model ends its texts cannot be chosen.",
+        "Keep generating: the model's own stop tokens are never sampled.",
     )
     context_overflow: str = option(
         "stop",
-        one_of(CONTEXT_OVERFLOWS),
-        "Where the context is full: stop, error, shift: forget the oldest, go on; or reread.",
+        Names(CONTEXT_OVERFLOWS),
+        "What happens when the context is full: stop, raise an error, or drop the oldest tokens "
+        "and continue. `shift` moves the rest of the KV cache, `reread` computes it again.",
         metavar="NAME",
         schema={"type": ["string", "null"], "enum": [*CONTEXT_OVERFLOWS, None]},
     )
     speculation: int | str = option(
         "auto",
         speculation_check,
-        "Tokens drafted as the text went before: auto, off or how many. It stays the same.",
+        "Draft this many tokens from repetitions in the text and check them in one pass. "
+        "The completion stays the same.",
         metavar="NAME",
         schema={"type": ["string", "integer", "null"]},
+        range_is=f"auto, off, or 1 to {MOST_DRAFTED}",
+        default_is="auto, by measured speed on a CPU and off on a GPU",
     )
     logit_bias: Mapping[int, float] | tuple[tuple[int, float], ...] | None = option(
         None,
         biases_check,
-        "What is added to the logits of tokens, by their ids; -inf bans one.",
+        "Add a number to the logit of a token. -inf forbids the token.",
         metavar="ID=NUMBER",
         accepts="Mapping[int, float] | None",
         is_list=True,
         schema={"type": ["object", "null"]},
+        range_is="-inf to 10000",
     )
     adapters: str | Mapping[str, float] | tuple[tuple[str, float], ...] = option(
         (),
         adapter_weights,
-        "The adapter of the model that the text has, or several with a weight each.",
+        "The LoRA adapter to use, or several adapters with their weights.",
         metavar="NAME=NUMBER",
         calls=("set",),
         accepts="str | Mapping[str, float] | None",
+        range_is="weights from -10000 to 10000",
     )
     logprobs: int | None = option(
         None,
         Integers(0, MAX_LOGPROBS, "or None"),
-        "Also tell how likely each token was, and so many of the most likely ones.",
+        "Return the log-probability of each token, and of this many of the most likely ones.",
         calls=("complete",),
     )
     prompt_logprobs: int | None = option(
         None,
         Integers(0, MAX_LOGPROBS, "or None"),
-        "Likewise of the prompt's tokens, which are computed anew for that.",
+        "Return log-probabilities of the prompt's tokens, too. They are computed again for this.",
         calls=("complete",),
     )
     echo: bool = option(
         False,
         flag_check,
-        "Whether the text begins with that of the prompt.",
+        "Begin the completion with the prompt.",
         calls=("complete",),
     )
     answer_index: int = option(
         0,
         Integers(0, MAX_UINT32),
-        "Which of several answers with one seed this is; n=3 gives 0, 1 and 2.",
+        "Which of several completions with the same seed to generate; n=3 generates 0, 1 and 2.",
         calls=("complete",),
     )
 
@@ -298,13 +343,13 @@ class SamplingOptions:
             for name in () if sampler in self.samplers else options:
                 if getattr(self, name) != type(self).__dataclass_fields__[name].default:
                     raise ArgumentError(
-                        f"{name} is {getattr(self, name)!r}, and samplers does not have "
-                        f"{sampler!r}, which does it"
+                        f"{name} is {getattr(self, name)!r}, but samplers does not contain "
+                        f"{sampler!r}, which uses it"
                     )
         if self.context_overflow in ("shift", "reread") and not self.penalize_prompt:
             raise ArgumentError(
                 f"penalize_prompt is False, and context_overflow is {self.context_overflow!r}, "
-                "which makes a prompt of the reply: penalties would forget it"
+                "which turns the reply into a prompt that the penalties ignore"
             )
         if self.max_tokens is not None and self.max_tokens < self.min_tokens:
             raise ArgumentError(

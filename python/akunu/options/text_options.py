@@ -1,6 +1,6 @@
 """What a caller may choose: frozen, and refused with a sentence when it makes no sense.
 
-`SamplingOptions` and `LoadOptions` are declared in files of their own; here is what calls make of
+`SamplingOptions` and `LoadOptions` are declared in their own files; here is what calls make of
 the keyword arguments they take.
 
 >>> from akunu import SamplingOptions
@@ -57,7 +57,7 @@ ToolsArgument: TypeAlias = Sequence[Mapping[str, Any] | Callable[..., Any]] | No
 
 
 class ChatArguments(TextArguments, total=False):
-    """The keyword arguments that `chat` takes beside those in its signature."""
+    """The keyword arguments that `chat` takes next to those in its signature."""
 
     tool_choice: str | Mapping[str, Any] | None
     parallel_tool_calls: bool
@@ -106,7 +106,7 @@ def sampling_options(
     for name, value in others.items():
         if name in chosen:
             raise ArgumentError(
-                f"{name} is given twice: {chosen[name]!r} in options and {value!r} beside them"
+                f"{name} is set twice: {chosen[name]!r} in options and {value!r} as an argument"
             )
     sampling = cast("dict[str, Any]", {**chosen, **others})
     if given:
@@ -117,7 +117,7 @@ def sampling_options(
 def lists_sampling_options(function: Function) -> Function:
     """Have `help` show the fields of SamplingOptions, and forms, instead of `**sampling`.
 
-    What is none of them is answered as `explains_typos` does.
+    Another name is answered as `explains_typos` does.
     """
     kinds = StructureArguments.__annotations__
     forms = [(name, default, kinds[name]) for name, default in STRUCTURE_DEFAULTS.items()]

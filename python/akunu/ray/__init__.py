@@ -18,7 +18,7 @@ def app(arguments: Mapping[str, Any]) -> Any:
     the environment and of an `akunu.toml` are read, too. Raises ArgumentError for what makes no
     sense, and for what says how to listen: here Ray Serve listens, as its `http_options` say.
     """
-    # Ray itself is an extra, and whoever reads what there is needs none of it.
+    # Ray itself is an extra, and readers of facts do not need it.
     from akunu.ray.application import built
     from akunu.ray.settings import options_of_serve  # with Ray's packages
 

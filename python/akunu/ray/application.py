@@ -80,11 +80,11 @@ def built(asked: ClusterOptions) -> Any:
 def room(settings: RaySettings) -> tuple[int, int]:
     """Return the processors of each replica, and how many replicas the cluster has room for.
 
-    Raises ArgumentError where there is room for less than was asked for.
+    Raises ArgumentError where there is room for less than was requested.
     """
     if not ray.is_initialized():  # `serve run` asks what to run before it looks for a cluster
         if settings.replicas is None or settings.processors is None:
-            raise ArgumentError("there is no Ray cluster yet: say replicas and processors")
+            raise ArgumentError("there is no Ray cluster yet: set replicas and processors")
         return settings.processors, settings.replicas
     machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     machines = [each for each in machines if each.get("CPU", 0) >= 1]
@@ -152,7 +152,7 @@ def _without_id(app: ASGIApp) -> ASGIApp:
 
 
 class ByHandle(Replicas):
-    """Replicas behind a handle of Ray Serve."""
+    """Replicas after a handle of Ray Serve."""
 
     def __init__(self, handle: Any, wait_seconds: float) -> None:
         """`wait_seconds`: how long a request may be without a replica."""

@@ -25,7 +25,7 @@ def key_of_body(body: bytes) -> str:
     """Return the key of the conversation that a request's body has, "" for anything else."""
     try:
         found = json.loads(body)
-    except (ValueError, RecursionError):  # whoever answers says what is wrong
+    except (ValueError, RecursionError):  # the replica says what is wrong
         return ""
     return conversation_key(found) if isinstance(found, dict) else ""
 
@@ -72,7 +72,7 @@ def _is_question(message: Any) -> bool:
 
 
 def _text_of(content: Any) -> str:
-    """Return the text of a message; marks beside it (`cache_control`) move from turn to turn."""
+    """Return the text of a message; marks next to it (`cache_control`) move from turn to turn."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):

@@ -35,7 +35,7 @@ from akunu.server.settings import ServerSettings
 
 _LOG = logging.getLogger("akunu.server")
 _MOST_TRIES: Final = 2  # a request may be what they die of: it does not get all of them
-_OWN: Final = "front"  # where its own counters stand beside those of the replicas
+_OWN: Final = "front"  # where its own counters stand next to those of the replicas
 _PASSED_ON: Final = "akunu_passed_on"  # in the state of a scope: a replica has answered
 _OF_THE_DOOR: Final = (b"x-request-id", b"request-id")
 
@@ -125,9 +125,9 @@ class _Front:
                 return
             except ReplicaDiedError as died:
                 answer.is_lost()
-                _LOG.warning("a replica died, which had request %s", answer.entry.request_id)
+                _LOG.warning("a replica died while it handled request %s", answer.entry.request_id)
                 if answer.has_begun:
-                    await answer.fail(_died("the replica that wrote the answer died"))
+                    await answer.fail(_died("the replica died while it wrote the answer"))
                     return
                 if n_tries < _MOST_TRIES and died.name is not None:
                     request = replace(request, avoided=(*request.avoided, died.name))
@@ -139,7 +139,7 @@ class _Front:
                     raise api_error(error) from error
                 await answer.fail(api_error(error))
                 return
-        raise _died(f"{_MOST_TRIES} replicas died, one after the other, which had the request")
+        raise _died(f"{_MOST_TRIES} replicas died while they handled the request")
 
 
 class _Answer:

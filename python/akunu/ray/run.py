@@ -32,7 +32,7 @@ def serving(asked: ClusterOptions) -> Iterator[str]:
     settings = asked.server
     check_reach(settings)
     if settings.port == 0:
-        raise ArgumentError("port is 0; Ray Serve needs one that is named")
+        raise ArgumentError("port is 0; Ray Serve needs a fixed port")
     with ExitStack() as ends:
         try:
             ray.init(

@@ -1,4 +1,4 @@
-"""How many replicas there are and where; beside the settings of `akunu serve`.
+"""How many replicas there are and where; next to the settings of `akunu serve`.
 
 >>> from akunu.ray.settings import RaySettings
 >>> RaySettings(replicas=3, most_replicas=2)
@@ -17,7 +17,7 @@ from typing import Any, Final
 from akunu.common.checks import MAX_UINT32
 from akunu.common.typos import explains_typos_of_init
 from akunu.errors import ArgumentError
-from akunu.options.declarations import check_options, option
+from akunu.options.declarations import MEMORY, USUAL, check_options, option
 from akunu.options.option_checks import Integers
 from akunu.server.configuration import from_environment, from_file, value_of_text
 from akunu.server.model_names import named_sources
@@ -44,34 +44,59 @@ class RaySettings:
     """How replicas are spread. None is a setting's default. Raises ArgumentError for bad values."""
 
     cluster: str | None = option(
-        None, _text, "Address of a Ray cluster, or auto; default: one of this machine.", "ADDRESS"
+        None,
+        _text,
+        "Address of a Ray cluster, or auto to find one.",
+        "ADDRESS",
+        group=USUAL,
+        default_is="a new cluster on this machine",
     )
     replicas: int | None = option(
         None,
         Integers(1, 10_000),
-        "How many; with most_replicas the fewest; default: as many as there is room for.",
+        "How many replicas run; with most_replicas, the fewest.",
+        group=USUAL,
+        default_is="as many as the cluster has room for",
     )
     most_replicas: int | None = option(
-        None, Integers(1, 10_000), "Add replicas under load, up to so many."
+        None,
+        Integers(1, 10_000),
+        "Add replicas under load, up to this many.",
+        group=USUAL,
+        default_is="no more than replicas",
     )
     requests_per_replica: int = option(
-        8, Integers(1, MAX_UINT32), "Requests under way for which a replica is enough."
+        8,
+        Integers(1, MAX_UINT32),
+        "Concurrent requests that one replica serves before another is added.",
     )
     scale_up_seconds: float = option(
-        30.0, _seconds, "Load must last so long before replicas are added.", "SECONDS"
+        30.0, _seconds, "Add replicas after this long under load.", "SECONDS"
     )
     scale_down_seconds: float = option(
-        600.0, _seconds, "Quiet must last so long before replicas leave.", "SECONDS"
+        600.0, _seconds, "Remove replicas after this long without load.", "SECONDS"
     )
     processors: int | None = option(
         None,
         Integers(1, 10_000),
-        "Processors of a replica, and its threads; default: all of the smallest machine.",
+        "Processors of each replica, and its threads.",
+        group=MEMORY,
+        default_is="all of the smallest machine",
     )
-    replica_gpus: int = option(0, Integers(0, 64), "GPUs that Ray keeps for a replica.")
-    fronts: int = option(1, Integers(1, 1000), "Processes that take requests and pass them on.")
+    replica_gpus: int = option(
+        0,
+        Integers(0, 64),
+        "GPUs that Ray reserves for each replica.",
+        group=MEMORY,
+    )
+    fronts: int = option(
+        1, Integers(1, 1000), "Processes that accept requests and pass them to replicas."
+    )
     wait_seconds: float = option(
-        60.0, _seconds, "A request that no replica takes within this gets 503.", "SECONDS"
+        60.0,
+        _seconds,
+        "A request that no replica accepts within this time gets status 503.",
+        "SECONDS",
     )
 
     def __post_init__(self) -> None:
@@ -107,7 +132,7 @@ def cluster_options(
     server = {**in_file, **from_environment(), **_those_of(ServerSettings, given)}
     for name in _OF_CONNECTIONS:
         if server.get(name) is not None:
-            raise ArgumentError(f"{name} is set; connections are Ray Serve's here: leave it out")
+            raise ArgumentError(f"{name} is set; Ray Serve manages the connections: leave it out")
     ray = {
         **ray_in_file,
         **from_environment(None, TABLE, RaySettings),
@@ -141,8 +166,8 @@ def options_of_serve(arguments: Mapping[str, Any]) -> ClusterOptions:
         settings = found.ray if name == "cluster" else found.server
         if getattr(settings, name) != type(settings).__dataclass_fields__[name].default:
             raise ArgumentError(
-                f"{name} is set, but here it is Ray Serve that listens: leave it out and set "
-                "http_options, or start with `akunu ray`"
+                f"{name} is set, but Ray Serve listens: leave it out and set http_options, or "
+                f"start with `akunu ray`"
             )
     return found
 

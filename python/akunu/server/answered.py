@@ -19,11 +19,11 @@ from akunu.server.state import entry_of, state_of
 from akunu.server.text_request import TextRequest
 
 ToRequest = Callable[[Mapping[str, Any], ServerSettings], TextRequest]
-"""What a body asks for; ApiError for what makes no sense or is not done here."""
+"""What a body asks for; ApiError for what makes no sense or is not supported."""
 
 
 async def answered(request: Request, to_request: ToRequest, *, can_go_on: bool = False) -> Response:
-    """Return the answer to a request; `can_go_on`: it is journalled where that is asked for."""
+    """Return the answer to a request; `can_go_on`: it is journalled where that is requested."""
     settings = state_of(request).settings
     wanted = await read_body(request, lambda body: to_request(body, settings))
     return answer_to(request, wanted, can_go_on=can_go_on)

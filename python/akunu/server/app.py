@@ -63,8 +63,8 @@ def create_app(
     """Return the application, for uvicorn or another ASGI server.
 
     `models_served`: which models it has; None: the one inside the package. They are loaded when
-    they are asked for and closed when the application ends. `is_guarded`: whether it asks for keys
-    and looks at origins and limits; False, where whoever passes requests on has done that.
+    they are requested and closed when the application ends. `is_guarded`: whether it asks for keys
+    and looks at origins and limits; False, where the front has done that.
     """
     settings = settings or ServerSettings()
     served = models_served or ServedModels.of(settings)
@@ -152,7 +152,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _gone(request: Request, error: Exception) -> Response:
-    return Response(status_code=499)  # for the log, as nginx has it: nobody reads the answer
+    return Response(status_code=499)  # for the log, as nginx has it: no one reads the answer
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

@@ -54,7 +54,7 @@ def from_file(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the settings and the models of a configuration file.
 
-    `path`: None is `akunu.toml` in the current folder, where there is one. `name`: of the table,
+    `path`: None is `akunu.toml` in the current folder, if it exists. `name`: of the table,
     whose settings are those of `kind`. Raises ArgumentError for
     what cannot be read, and for a name that does not exist.
     """
@@ -92,7 +92,7 @@ def _table(path: Path, name: str) -> dict[str, Any]:
         each for each, table in read.items() if each not in TABLES or not isinstance(table, dict)
     ]
     if others:
-        raise ArgumentError(f"{path} has {others}; settings stand in a table [serve]")
+        raise ArgumentError(f"{path} has {others}; settings belong in a table [serve]")
     table = read.get(name, {})
     return dict(table)
 

@@ -1,4 +1,4 @@
-"""What the engines of loaded models are busy with, read when somebody asks."""
+"""What the engines of loaded models are busy with, read when someone asks."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ class EngineGauges(Collector):
         )
         running = GaugeMetricFamily(
             "akunu_engine_running",
-            "Requests in the engine: prompts, texts and logits that are computed side by side.",
+            "Requests that the engine computes: prompts, completions and logits.",
             labels=["model"],
         )
         pages = GaugeMetricFamily(
             "akunu_cache_pages",
-            "Pages of the cache, by the layers that they are for and by who has them.",
+            "Pages of the KV cache, by cache group and by use.",
             labels=["model", "kind", "state"],
         )
         disk = GaugeMetricFamily(
             "akunu_disk_cache_bytes",
-            "What is kept of prompts in the folder of `cache_dir`, and what may be.",
+            "Bytes of prefixes in the folder of `cache_dir`, and their limit.",
             labels=["model", "state"],
         )
         tokens = CounterMetricFamily(
             "akunu_disk_cache_tokens",
-            "Tokens of prompts that were written there, and taken over from there.",
+            "Tokens of prompts written to that folder and read from it.",
             labels=["model", "what"],
         )
         damaged = CounterMetricFamily(
             "akunu_disk_cache_damaged",
-            "Files there that were not what was written.",
+            "Damaged files in that folder.",
             labels=["model"],
         )
         for name, now in self._occupancies():

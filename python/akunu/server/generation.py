@@ -1,6 +1,6 @@
 """From a request that asks for text to its answer: whole, or as a stream of events.
 
-What is the same for every dialect is here: the model is held, texts begin, a client that goes away
+Code that all dialects share is here: the model is held, texts begin, a client that goes away
 cancels them, errors become answers, silence gets comments. An `Answer` says how it is written.
 """
 
@@ -32,7 +32,7 @@ class Generation(Response):
     """The answer to a request for text; it does its work when it is sent."""
 
     def __init__(self, state: ServerState, entry: AccessEntry, wanted: TextRequest) -> None:
-        """`wanted`: what is asked for. `entry`: what is noted of the request."""
+        """`wanted`: what is requested. `entry`: what is noted of the request."""
         super().__init__()
         self._models = state.models
         self._settings = state.settings
@@ -161,7 +161,7 @@ class Generation(Response):
 
 
 class _Client:
-    """Whoever asked, and whether they went away."""
+    """The client, and whether it went away."""
 
     is_gone = False
 

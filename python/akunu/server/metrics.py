@@ -38,42 +38,49 @@ class Metrics:
         )
         self.prompt_tokens = self._counter("prompt_tokens", "Tokens of prompts.", model)
         self.cached_tokens = self._counter(
-            "prompt_tokens_cached", "Tokens of prompts that were found in the cache.", model
+            "prompt_tokens_cached", "Tokens of prompts found in the KV cache.", model
         )
         self.prefix_hits = self._counter(
-            "prefix_hits", "Texts whose prompt began as one in the cache.", model
+            "prefix_hits", "Requests whose prompt had a prefix in the KV cache.", model
         )
         self.prefix_ends = self._counter(
             "prefix_ends",
-            "Texts whose prompt was looked for in the cache, by why no more of it was there.",
+            "Requests by the reason why no longer prefix was in the KV cache.",
             ["model", "reason"],
         )
         self.completion_tokens = self._counter("completion_tokens", "Tokens generated.", model)
-        self.texts_ended = self._counter("texts", "Texts that ended, and why.", ["model", "reason"])
+        self.texts_ended = self._counter(
+            "texts", "Completions by the reason of their end.", ["model", "reason"]
+        )
         self.audio_seconds = self._counter(
             "audio_seconds", "Seconds of audio that was transcribed or translated.", model
         )
         self.first = self._histogram(
-            "time_to_first_token_seconds", "From the request to its first token.", _FIRST
+            "time_to_first_token_seconds", "Seconds from a request to its first token.", _FIRST
         )
         self.between = self._histogram(
-            "time_between_tokens_seconds", "Between the tokens of a text, on average.", _BETWEEN
+            "time_between_tokens_seconds",
+            "Seconds between the tokens of a completion, on average.",
+            _BETWEEN,
         )
         self.whole = Histogram(
             "akunu_request_seconds",
-            "From a request to the end of its answer.",
+            "Seconds from a request to the end of its answer.",
             ["route"],
             registry=self.registry,
             buckets=_WHOLE,
         )
         self.waiting = Gauge(
             "akunu_texts_waiting",
-            "Texts without a token yet: they wait, or their prompt is being read.",
+            "Requests without a token yet: waiting, or computing their prompt.",
             model,
             registry=self.registry,
         )
         self.running = Gauge(
-            "akunu_texts_running", "Texts that are being written.", model, registry=self.registry
+            "akunu_texts_running",
+            "Requests that are generating tokens.",
+            model,
+            registry=self.registry,
         )
 
     def text(self) -> bytes:

@@ -21,7 +21,7 @@ def named_sources(given: Sequence[str]) -> dict[str, str]:
         if not equals or alias.startswith("https://") or Path(each).exists():
             alias, source = _name_of(each), each
         if not alias or not source:
-            raise ArgumentError(f"{each!r} is no model: write MODEL, or NAME=MODEL")
+            raise ArgumentError(f"{each!r} is not a model: write MODEL, or NAME=MODEL")
         if alias in named:
             raise ArgumentError(
                 f"two models are called {alias!r}: give one another name, NAME=MODEL"
@@ -49,7 +49,7 @@ def adapters_of(model: str, options: LoadOptions, keys: Sequence[str]) -> dict[s
 
 
 def own_file_of(model: str, option: str, given: str, keys: Sequence[str]) -> str | None:
-    """Return a model's own file of an option: what is given where it is alone, or behind its name.
+    """Return a model's own file of an option: what is passed where it is alone, or after its name.
 
     >>> own_file_of("big", "draft", "big=small.gguf,huge=big.gguf", ["big", "huge", "small"])
     'small.gguf'

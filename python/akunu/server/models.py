@@ -1,4 +1,4 @@
-"""The models that a server has: by name, loaded when one is asked for, unloaded when idle."""
+"""The models that a server has: by name, loaded when one is requested, unloaded when idle."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ServedModels:
 
         A model has several names where they are separated by commas. `memory`: bytes that loaded
         models may take together; the least recently used one is unloaded for another, and one that
-        finds others in use waits so many seconds. `pinned`: names of models that stay loaded.
+        finds others in use waits this many seconds. `pinned`: names of models that stay loaded.
 
         Raises ArgumentError for a name that is there twice, or pinned and not there.
         """
@@ -86,7 +86,7 @@ class ServedModels:
         self._memory = memory
         self._room = Room(memory, self.all, self._unloaded, wait_seconds=wait_seconds)
         self._idle_seconds = idle_seconds
-        # Threads of their own: a download that takes hours keeps nobody else's work waiting.
+        # their own Threads: a download that takes hours keeps no one else's work waiting.
         self._loaders = ThreadPoolExecutor(len(self._models), "akunu load")
 
     @classmethod
@@ -132,7 +132,9 @@ class ServedModels:
         if len({id(served) for served in alike.values()}) == 1:
             return next(iter(alike.values()))
         if alike:
-            raise invalid("model", f"model {as_json(name)} may be {' or '.join(alike)}: say which")
+            raise invalid(
+                "model", f"model {as_json(name)} matches {' or '.join(alike)}: write the full name"
+            )
         raise ApiError(
             404,
             f"the model {as_json(name)} is not served here; "
@@ -142,7 +144,7 @@ class ServedModels:
         )
 
     def exact_name(self, name: str | None) -> str:
-        """Return a model's own name, with the adapter behind it that `name` has; as `find`.
+        """Return a model's own name, with the adapter after it that `name` has; as `find`.
 
         >>> ServedModels({"small,tiny": "ember"}).exact_name("tiny")
         'small'
@@ -153,7 +155,7 @@ class ServedModels:
         return f"{served.name}:{adapter}" if is_adapted else served.name
 
     def _all_names(self) -> list[str]:
-        """Return all names that requests may have, those of adapters behind their model's."""
+        """Return all names that requests may have, those of adapters after their model's."""
         return [
             each
             for name, served in self._by_name.items()
@@ -164,7 +166,9 @@ class ServedModels:
         names = self._all_names()
         for name in names:
             if names.count(name) > 1:
-                raise ArgumentError(f"a model and an adapter of another are both called {name!r}")
+                raise ArgumentError(
+                    f"a model and an adapter of another model have the same name, {name!r}"
+                )
 
     @asynccontextmanager
     async def use(self, name: str | None) -> AsyncIterator[tuple[ServedModel, Model]]:
@@ -176,7 +180,7 @@ class ServedModels:
         async with self._held(served) as model:
             if not isinstance(model, Model):
                 raise _wrong_kind(
-                    f"{served.name} is a speech model: it takes audio, at /v1/audio/transcriptions"
+                    f"{served.name} is a speech model: it reads audio, at /v1/audio/transcriptions"
                 )
             yield served, model
 
@@ -214,7 +218,9 @@ class ServedModels:
     def _no_speech(self, served: ServedModel) -> ApiError:
         others = [each.name for each in self.all if each.is_speech]
         there_is = f"there is {', '.join(others)}" if others else "none is served here"
-        return _wrong_kind(f"{served.name} takes no audio; that needs a Whisper model: {there_is}")
+        return _wrong_kind(
+            f"{served.name} does not read audio; that needs a Whisper model: {there_is}"
+        )
 
     @asynccontextmanager
     async def _held(self, served: ServedModel) -> AsyncIterator[Loaded]:
@@ -227,7 +233,7 @@ class ServedModels:
         finally:
             served.n_users -= 1
             served.last_used = time.monotonic()
-            if self._memory is not None:  # otherwise nobody waits
+            if self._memory is not None:  # otherwise no one waits
                 self._room.freed()
             self._begin_idling(served)
 
@@ -253,7 +259,7 @@ class ServedModels:
             return served
 
     async def unload(self, name: str | None) -> bool:
-        """Close a model that nobody uses; return whether it was loaded. ApiError where in use."""
+        """Close a model that no one uses; return whether it was loaded. ApiError where in use."""
         served = self.find(name)
         if served.n_users or served.loading is not None:
             raise ApiError(
@@ -356,7 +362,7 @@ class ServedModels:
 
 
 def _look_at(task: asyncio.Task[Loaded]) -> None:
-    """Take the error of a task for which nobody may wait any more; asyncio would complain."""
+    """Take the error of a task for which no one may wait any more; asyncio would complain."""
     if not task.cancelled():
         task.exception()
 

@@ -33,13 +33,13 @@ _TYPES: Final = {
 }
 _FOLDERS: Final = ("", "vendor/", "vendor/fonts/")
 # What a model writes is shown on this page. Were the sanitiser to miss something, a browser would
-# still run no script and load no picture of it, and tell nobody.
+# still run no script and load no picture of it, and tell no one.
 _POLICY: Final = "; ".join(
     [
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        "img-src 'self' blob:",  # those that somebody attached
+        "img-src 'self' blob:",  # those that someone attached
         "font-src 'self'",
         "connect-src 'self'",
         "base-uri 'none'",

@@ -1,4 +1,4 @@
-"""The prompt that a conversation becomes, without a text that goes on from it."""
+"""The prompt that a conversation becomes, without a text that continues from it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ids_of(
     """Return the ids of a prompt that a client made: names of control tokens are such tokens.
 
     `prompt`: a text, or token ids and texts. Raises ContextOverflowError for one of megabytes that
-    has more than `context`, if it is given.
+    has more than `context`, if it is passed.
     """
     parts = [prompt] if isinstance(prompt, str) else prompt
     refuse_too_long(tokenizer, [each for each in parts if isinstance(each, str)], context)

@@ -61,14 +61,14 @@ def _direction(name: str, value: Any) -> Mapping[str, Any]:
 
 
 _NO_EFFECT: Final = (
-    without_effect("user", "string", "who asks changes nothing"),
-    without_effect("priority", "integer", "requests are answered in their order"),
+    without_effect("user", "string", "requests are not tied to users"),
+    without_effect("priority", "integer", "requests are answered in order"),
 )
 _SHARED: Final = (
     honoured("model", "string", model_name),
-    honoured("query", "string", _query, "what is looked for"),
+    honoured("query", "string", _query, "the query"),
 )
-_PER_DOCUMENT: Final = "a document is whole, or with truncate cut at what the model takes"
+_PER_DOCUMENT: Final = "documents are used whole, or cut by truncate"
 RERANK_FIELDS: Final[Mapping[str, Field]] = table_of(
     [
         *_SHARED,
@@ -79,14 +79,14 @@ RERANK_FIELDS: Final[Mapping[str, Field]] = table_of(
             _documents,
             "the same for TEI's clients, and asks for a list as the answer",
         ),
-        honoured("top_n", "integer", _top, "only so many, the best"),
+        honoured("top_n", "integer", _top, "return only this many documents, the best"),
         honoured("top_k", "integer", _top, "the same"),
         honoured(
             "return_documents",
             "boolean",
             flag("returns"),
-            "whether results have their document's text; default: true, but of `/v2/rerank` and "
-            "with `texts` false",
+            "return the text of each document; default: true, but false for `/v2/rerank` and with "
+            "`texts`",
         ),
         honoured("return_text", "boolean", flag("returns"), "the same"),
         honoured(
@@ -99,7 +99,7 @@ RERANK_FIELDS: Final[Mapping[str, Field]] = table_of(
             "truncate",
             "boolean",
             flag("truncate"),
-            "whether a long document is cut at its end; without it, that is an error",
+            "cut long documents at the end; default: an error",
         ),
         honoured("truncation", "boolean", flag("truncate"), "the same"),
         honoured("truncation_direction", {"enum": ["right", "Right"]}, _direction, "the end"),

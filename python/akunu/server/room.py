@@ -75,5 +75,5 @@ class Room:
         assert self._limit is not None
         pinned = sum(each.n_bytes for each in self._models if each.is_pinned and each is not served)
         if n_bytes + pinned > self._limit:
-            beside = f" beside {pinned} bytes of pinned models" if pinned else ""
+            beside = f" in addition to {pinned} bytes of pinned models" if pinned else ""
             raise AkunuError(f"it takes {n_bytes} bytes{beside}, and memory is {self._limit} bytes")

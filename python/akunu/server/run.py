@@ -1,4 +1,4 @@
-"""Serving an application until somebody ends it: uvicorn, and how it starts and ends here."""
+"""Serving an application until someone ends it: uvicorn, and how it starts and ends here."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def check_reach(settings: ServerSettings) -> None:
     if settings.is_local or settings.without_key or Keys.of(settings):
         return
     raise ArgumentError(
-        f"host is {settings.host}, which is beyond this machine, and there is no API key: set one "
-        "(AKUNU_SERVE_API_KEYS, --api-key-file), or allow everybody with --without-key"
+        f"host is {settings.host}, so other machines can connect, but there is no API key: set "
+        f"one (AKUNU_SERVE_API_KEYS, --api-key-file), or allow access without one (--without-key)"
     )
 
 
@@ -77,7 +77,7 @@ async def _ended(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def leave_threads(seconds: float = 1.0) -> None:
-    """End this process where threads go on for longer: what llguidance does knows no end."""
+    """End this process where threads continue for longer: what llguidance does knows no end."""
     ends = time.monotonic() + seconds
     others = [
         each
@@ -201,8 +201,8 @@ class _Complaints:
         elif loop.time() >= self._silent_until:
             self._silent_until = loop.time() + 60
             _LOG.error(
-                "no more connections can be taken: this process may have no more files (ulimit "
-                "-n); new ones wait until others end"
+                "no more connections are possible: this process has reached its limit of files "
+                "(ulimit -n); new ones wait until others end"
             )
 
 
@@ -234,7 +234,7 @@ def listening(settings: ServerSettings) -> Iterator[list[socket.socket]]:
 
 @contextmanager
 def _unix_socket(path: Path, mode: int) -> Iterator[socket.socket]:
-    """Have a socket of the file system, which nobody but its mode allows can open at any time."""
+    """Have a socket of the file system, which no one but its mode allows can open at any time."""
     with socket.socket(socket.AF_UNIX) as found:
         try:
             if _is_left_over(path):
@@ -248,7 +248,7 @@ def _unix_socket(path: Path, mode: int) -> Iterator[socket.socket]:
         except OSError as error:
             why = error.strerror or str(error)
             if error.errno == errno.EADDRINUSE and not path.is_socket():
-                why = "there is something else of that name; remove it, or name another"
+                why = "another file has that name; remove it, or use another name"
             raise ArgumentError(f"cannot listen at the socket {path}: {why}") from None
         try:
             yield found
@@ -271,14 +271,14 @@ def _check_certificate(settings: ServerSettings) -> None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
     except ssl.SSLError as error:
-        why = error.reason or "no certificate or key in PEM is in them"
+        why = error.reason or "they have no certificate or key in PEM"
         raise ArgumentError(
             f"tls_certificate {certificate} and tls_key {key} cannot be used: {why}"
         ) from None
 
 
 def _is_left_over(path: Path) -> bool:
-    """Whether there is a socket on which nobody listens any more."""
+    """Whether there is a socket on which no one listens any more."""
     if not path.exists() or not stat.S_ISSOCK(path.stat().st_mode):
         return False
     with socket.socket(socket.AF_UNIX) as asking:
@@ -303,7 +303,7 @@ def _bound(settings: ServerSettings) -> socket.socket:
             found.close()
         why = error.strerror or str(error)
         if error.errno == errno.EADDRINUSE:
-            why += "; `akunu ps` shows the servers that run here, --port takes another (0: any)"
+            why += "; `akunu ps` lists the servers here, --port sets another port (0: any)"
         raise ArgumentError(
             f"cannot listen at {settings.host}, port {settings.port}: {why}"
         ) from None
@@ -323,7 +323,7 @@ def keep_address_space() -> None:
     """Where the process may have so much address space and no more, have threads take less of it.
 
     glibc gives each thread a heap of 64 MiB and 8 MiB of stack: eight requests at once would take
-    half a GiB that nobody uses. Called before there are threads.
+    half a GiB that no one uses. Called before there are threads.
     """
     if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
         return
@@ -333,7 +333,7 @@ def keep_address_space() -> None:
 
 
 def check_address_space() -> None:
-    """Raise OutOfMemoryError where requests would find no room beside the model: libraries end the
+    """Raise OutOfMemoryError where requests would find no room next to the model: libraries end the
     process then."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     taken = Path("/proc/self/statm")

@@ -1,6 +1,7 @@
 """The servers that run on this machine: each has a file, and holds a lock on it while it lives.
 
-A process that dies, however it does, lets go of its lock; whoever looks next takes its file away.
+A process that dies, however it does, lets go of its lock; the next process that looks removes its
+file.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def _write_note(server: RunningServer, folder: Path | None) -> tuple[Path, int] 
     path = folder / f"{server.pid}.json"
     facts = json.dumps(asdict(server)).encode()
     try:
-        # The lock first and the name last: nobody finds a file without its lock.
+        # The lock first and the name last: no one finds a file without its lock.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.write(descriptor, facts) < len(facts):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

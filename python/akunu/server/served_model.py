@@ -29,7 +29,7 @@ class ServedModel:
     created: int = field(default_factory=lambda: int(time.time()))
     model: Loaded | None = None
     is_speech: bool | None = None
-    """Whether it takes audio; None: nobody has looked, or it is not on this machine yet."""
+    """Whether it takes audio; None: no one has looked, or it is not on this machine yet."""
     n_users: int = 0
     loading: asyncio.Task[Loaded] | None = None
     unloading: asyncio.Future[None] | None = None
@@ -47,7 +47,7 @@ class ServedModel:
 
     @property
     def adapters(self) -> tuple[str, ...]:
-        """Names of its adapters, by which requests ask for them behind the model's: `base:poet`."""
+        """Names of its adapters, by which requests ask for them after the model's: `base:poet`."""
         return tuple(dict(self.options.adapters or {}))
 
     @property

@@ -16,24 +16,21 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-from akunu.common.checks import MAX_UINT32, number, refusal, texts
+from akunu.common.checks import MAX_UINT32, refusal, texts
 from akunu.common.typos import explains_typos_of_init
 from akunu.errors import ArgumentError
-from akunu.options.declarations import Declared, check_options, declared_of, option
+from akunu.options.declarations import MEMORY, USUAL, Declared, check_options, declared_of, option
 from akunu.options.load_options import LoadOptions, ModelOptions
-from akunu.options.option_checks import CONTEXT_OVERFLOWS, Integers, flag_check, one_of
+from akunu.options.option_checks import CONTEXT_OVERFLOWS, Integers, Names, Numbers, flag_check
 from akunu.server.http.proxies import TrustedProxies
 
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "both")
 LOG_FORMATS: Final = ("text", "json", "none")
-_YEAR: Final = 366 * 86400
+LIMITS: Final = "Limits of requests"
+_seconds: Final = Numbers(0.0, 366 * 86400)
 # As a browser sends it: in small letters, without a path, without the port that is the usual one.
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\sA-Z]+")
 _USUAL_PORTS: Final = {"http": ":80", "https": ":443"}
-
-
-def _seconds(name: str, value: Any) -> float:
-    return number(name, value, 0.0, _YEAR)
 
 
 def _adapters(name: str, value: Any) -> tuple[tuple[str, str], ...]:
@@ -95,160 +92,251 @@ class ServerSettings(ModelOptions):
     """How the server runs. None is a setting's default. Raises ArgumentError for bad values."""
 
     host: str = option(
-        "127.0.0.1", _text, "The address to listen at; 0.0.0.0 is all of them.", "ADDRESS"
+        "127.0.0.1",
+        _text,
+        "The address to listen on. 0.0.0.0: all addresses of this machine.",
+        "ADDRESS",
+        group=USUAL,
     )
-    port: int = option(8080, Integers(0, 65535), "The port; 0: any that is free.", flag="--port,-p")
+    port: int = option(
+        8080,
+        Integers(0, 65535),
+        "The port to listen on. 0: any free port.",
+        flag="--port,-p",
+        group=USUAL,
+    )
     unix_socket: Path | None = option(
-        None, _path, "Listen at this socket of the file system instead.", "FILE"
+        None, _path, "Listen on this Unix socket instead of a port.", "FILE"
     )
     unix_socket_mode: str = option(
-        "600", _mode, "Who may use that socket: 600 its owner, 660 its group too, 666 all.", "MODE"
+        "600",
+        _mode,
+        "Permissions of that socket, as three octal digits: 600 its owner, 660 its group "
+        "as well, 666 everyone.",
+        "MODE",
     )
     tls_certificate: Path | None = option(
-        None, _path, "A certificate with its chain (PEM): https.", "FILE"
+        None, _path, "A certificate with its chain (PEM); the server then speaks https.", "FILE"
     )
-    tls_key: Path | None = option(None, _path, "The certificate's key (PEM).", "FILE")
+    tls_key: Path | None = option(None, _path, "The private key of the certificate (PEM).", "FILE")
     api_keys: tuple[str, ...] = option(
-        (), texts, "Keys of which a client must have one.", "KEY", is_secret=True, is_list=True
+        (), texts, "API keys; a client must send one of them.", "KEY", is_secret=True, is_list=True
     )
     api_key_file: Path | None = option(
-        None, _path, "A file with keys, one a line; # begins a comment.", "FILE"
+        None,
+        _path,
+        "A file with API keys, one on each line; # begins a comment.",
+        "FILE",
+        group=USUAL,
     )
-    without_key: bool = option(False, flag_check, "Serve other machines without asking for a key.")
+    without_key: bool = option(False, flag_check, "Serve other machines without an API key.")
     cors_origins: tuple[str, ...] = option(
         (),
         _origins,
-        "Pages of this origin may use the server (https://example.org; * is all).",
+        "Web pages of this origin may use the server, such as https://example.org; * allows all.",
         "ORIGIN",
         is_list=True,
     )
     allowed_hosts: tuple[str, ...] = option(
         (),
         texts,
-        "Names by which a local server without keys may be called, besides localhost.",
+        "A host name that requests may use, in addition to localhost, if the server is "
+        "local and has no keys.",
         "NAME",
         is_list=True,
     )
     trusted_proxies: tuple[str, ...] = option(
         (),
         _proxies,
-        "A proxy whose x-forwarded-for says who asks: an address, a network, or unix.",
+        "A proxy whose x-forwarded-for header is trusted: an address, a network, or unix.",
         "ADDRESS",
         is_list=True,
     )
     max_body: int = option(
-        32 << 20, Integers(1, None), "The most bytes that a request may have.", "BYTES"
+        32 << 20,
+        Integers(1, None),
+        "The most bytes of a request.",
+        "BYTES",
+        group=LIMITS,
     )
     max_audio_seconds: float = option(
-        7200.0, _seconds, "The longest audio that a request may have.", "SECONDS"
+        7200.0,
+        _seconds,
+        "The longest audio in a request.",
+        "SECONDS",
+        group=LIMITS,
     )
     rate_limit: int = option(
-        0, Integers(0, MAX_UINT32), "Requests per minute and key, or address; 0: any."
+        0,
+        Integers(0, MAX_UINT32),
+        "The most requests per minute of each key, or of each address. 0: no limit.",
+        group=LIMITS,
     )
     default_max_tokens: int | None = option(
         None,
         Integers(1, None),
-        "max_tokens where a request has none; default: until the context is full.",
+        "max_tokens of requests that do not set it.",
+        group=LIMITS,
+        default_is="until the context is full",
     )
     most_tokens: int | None = option(
-        None, Integers(1, None), "The most max_tokens that a request may ask for."
+        None,
+        Integers(1, None),
+        "The highest max_tokens that a request may set.",
+        group=LIMITS,
+        default_is="no limit",
     )
     context_overflow: str = option(
         "stop",
-        one_of(CONTEXT_OVERFLOWS),
-        "For requests that do not say: stop, error, or shift or reread, which forget the oldest.",
+        Names(CONTEXT_OVERFLOWS),
+        "What happens when the context is full, for requests that do not set it: stop, "
+        "raise an error, or drop the oldest tokens and continue.",
         "NAME",
     )
     most_answers: int = option(
-        64, Integers(1, MAX_UINT32), "The most n that a request may ask for."
+        64,
+        Integers(1, MAX_UINT32),
+        "The highest n that a request may set.",
+        group=LIMITS,
     )
     idle_seconds: float = option(
-        0.0, _seconds, "A model that nobody used for so long is unloaded; 0: never.", "SECONDS"
+        0.0,
+        _seconds,
+        "Unload a model after this time without requests. 0: never.",
+        "SECONDS",
+        group=MEMORY,
     )
     memory: int | None = option(
         None,
         Integers(1, None),
-        "Bytes that loaded models may take together; the least recently used is unloaded.",
+        "The most bytes of all loaded models together; the least recently used one is unloaded.",
         "BYTES",
+        group=MEMORY,
+        default_is="no limit",
     )
     pinned: tuple[str, ...] = option(
-        (), texts, "A model that stays loaded once it is, by its name.", "NAME", is_list=True
+        (),
+        texts,
+        "The name of a model that is never unloaded.",
+        "NAME",
+        is_list=True,
+        group=MEMORY,
     )
     adapters: Sequence[str] | tuple[tuple[str, str], ...] = option(
         (),
         _adapters,
-        "A LoRA adapter; requests name it as MODEL:NAME. Of several models: MODEL:NAME=PATH.",
+        "A LoRA adapter; requests name it as MODEL:NAME. With several models, write "
+        "MODEL:NAME=PATH.",
         "NAME=PATH",
         is_list=True,
         flag="--adapters,--adapter",
+        group=USUAL,
     )
     mmproj: str | None = option(
         None,
         _text,
-        "The encoder of images of a model in GGUF. Of several models: NAME=FILE,NAME=FILE.",
+        "The image encoder of a GGUF model: its mmproj file. With several models, write "
+        "NAME=FILE,NAME=FILE.",
         "FILE",
+        group=USUAL,
     )
     draft: str | None = option(
         None,
         _text,
-        "A smaller model that proposes tokens. Of several models: NAME=DRAFT,NAME=DRAFT.",
+        "A smaller model with the same vocabulary that drafts tokens. With several "
+        "models, write NAME=DRAFT,NAME=DRAFT.",
         "MODEL",
     )
     ping_seconds: float = option(
-        15.0, _seconds, "A stream that is silent for so long gets a comment; 0: none.", "SECONDS"
+        15.0,
+        _seconds,
+        "Send a comment in a stream after this time without tokens. 0: never.",
+        "SECONDS",
     )
     drain_seconds: float = option(
-        30.0, _seconds, "When it is stopped, texts under way have so long to end.", "SECONDS"
+        30.0,
+        _seconds,
+        "When the server stops, running requests have this long to finish.",
+        "SECONDS",
     )
     grammar_seconds: float = option(
-        5.0, _seconds, "Compiling the grammars of a request may take so long.", "SECONDS"
+        5.0,
+        _seconds,
+        "The most time to compile the grammars of a request.",
+        "SECONDS",
+        group=LIMITS,
     )
     grammar_memory: int = option(
-        512 << 20, Integers(1 << 20, None), "Bytes that compiling a grammar may take.", "BYTES"
+        512 << 20,
+        Integers(1 << 20, None),
+        "The most bytes to compile a grammar.",
+        "BYTES",
+        group=LIMITS,
     )
     body_seconds: float = option(
-        60.0, _seconds, "A request whose body takes longer to arrive is given up.", "SECONDS"
+        60.0,
+        _seconds,
+        "Refuse a request whose body takes longer than this to arrive.",
+        "SECONDS",
+        group=LIMITS,
     )
     header_seconds: float = option(
-        15.0, _seconds, "A connection whose headers take longer to arrive is closed.", "SECONDS"
+        15.0,
+        _seconds,
+        "Close a connection whose headers take longer than this to arrive.",
+        "SECONDS",
+        group=LIMITS,
     )
     read_seconds: float = option(
-        120.0, _seconds, "A client that reads nothing for so long is given up.", "SECONDS"
+        120.0,
+        _seconds,
+        "Close a connection whose client reads nothing for this time.",
+        "SECONDS",
+        group=LIMITS,
     )
     reasoning_field: str = option(
         "reasoning_content",
-        one_of(REASONING_FIELDS),
-        "Where thoughts are: reasoning_content, reasoning or both.",
+        Names(REASONING_FIELDS),
+        "The field of a reply that has the model's thinking.",
         "NAME",
     )
-    page: bool = option(True, flag_check, "Whether there is a page to chat on, at /.")
+    page: bool = option(True, flag_check, "Serve a chat page at /.")
     access_log: str = option(
-        "text", one_of(LOG_FORMATS), "A line for each request: text, json or none.", "FORMAT"
+        "text",
+        Names(LOG_FORMATS),
+        "Format of the log, which has a line for each request.",
+        "FORMAT",
+        group=USUAL,
     )
-    log_prompts: bool = option(
-        False, flag_check, "Whether the log has the bodies of requests, prompts and all."
-    )
+    log_prompts: bool = option(False, flag_check, "Log the bodies of requests, prompts included.")
     journal: Path | None = option(
         None,
         _path,
-        "A folder where answers to requests with an Idempotency-Key are kept, to go on.",
+        "A folder that keeps answers to requests with an Idempotency-Key, so that they "
+        "can be resumed.",
         "FOLDER",
     )
     journal_size: int = option(
-        2**30, Integers(1, None), "Bytes that it may have; the oldest answers are deleted.", "BYTES"
+        2**30,
+        Integers(1, None),
+        "The most bytes of the journal; the oldest answers are deleted.",
+        "BYTES",
     )
     journal_seconds: float = option(
-        86400.0, _seconds, "Answers that are older are deleted from it.", "SECONDS"
+        86400.0, _seconds, "Delete answers from the journal after this time.", "SECONDS"
     )
     max_waiting: int = option(
-        256, Integers(1, MAX_UINT32), "Texts that may wait for a place; more get 503."
+        256,
+        Integers(1, MAX_UINT32),
+        "The most completions that may wait for a free place; more get status 503.",
+        group=LIMITS,
     )
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense, alone or together."""
         check_options(self)
         if (self.tls_certificate is None) != (self.tls_key is None):
-            raise ArgumentError("tls_certificate and tls_key need each other: give both")
+            raise ArgumentError("tls_certificate and tls_key need each other: set both")
         if (self.default_max_tokens or 0) > (self.most_tokens or MAX_UINT32):
             raise ArgumentError(
                 f"default_max_tokens is {self.default_max_tokens}; it must not be more than "

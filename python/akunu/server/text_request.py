@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from akunu.text.deltas import Delta
     from akunu.tokenizers.tokenizer import Tokenizer
 
-_QUICK_CHARACTERS = 2_000  # of prompts, whose tokens are found while nobody waits for long
+_QUICK_CHARACTERS = 2_000  # of prompts, whose tokens are found while no one waits for long
 
 
 class Answer(Protocol):
@@ -43,11 +43,11 @@ class Answer(Protocol):
 
     @property
     def ping(self) -> bytes:
-        """What may be sent when nothing else is; b"" where there is no such thing."""
+        """A message for an idle stream; b"" if there is none."""
         ...
 
     def from_replies(self, replies: Sequence[Completion]) -> Any:
-        """Return the answer that is no stream, for JSON."""
+        """Return the answer that is not a stream, for JSON."""
         ...
 
     def opened(self, streams: Sequence[AsyncTextStream]) -> bytes:
@@ -67,7 +67,7 @@ class Answer(Protocol):
         ...
 
     def failed(self, error: ApiError) -> bytes:
-        """Return what ends a stream that has begun and cannot go on."""
+        """Return what ends a stream that has begun and cannot continue."""
         ...
 
 
@@ -97,13 +97,13 @@ class TextRequest:
     headers: dict[str, str] = field(default_factory=dict)
     """What the answer has besides; complete when the text has begun."""
     unread: list[str] = field(default_factory=list)
-    """Keys of messages that nobody reads, unless the model's chat template does."""
+    """Keys of messages that no one reads, unless the model's chat template does."""
     prompts: Sequence[Any] | None = None
-    """What texts go on from, each a text, or a list of token ids and texts; None: messages."""
+    """What texts continue from, each a text, or a list of token ids and texts; None: messages."""
     prompt_name: str | Callable[[int], str] = "messages"
     """The field that the prompt came from, or what says so by the number of the text."""
     suffix: str | None = None
-    """What is behind the text that is to be filled in; None: texts go on from the prompts."""
+    """The text after the gap to fill in; None: texts continue from the prompts."""
     suffix_name: str = "suffix"
     """The field that the suffix came from."""
     spells_tokens: bool = False
@@ -147,10 +147,10 @@ class TextRequest:
     ) -> dict[str, Any]:
         """Return options with those that the model's authors recommend, and a number of tokens.
 
-        Raises ApiError for more tokens than the server allows: nothing is cut in silence.
+        Raises ApiError for more tokens than the server allows: it never cuts a text.
         """
         found: dict[str, Any] = {}
-        if "samplers" not in options:  # an order of its own has no room for what it leaves out
+        if "samplers" not in options:  # its own order has no room for what it leaves out
             found = dict(model._pipeline.sampling_defaults)
         if options.get("penalize_prompt") is not False:  # which does not go with a shift
             found["context_overflow"] = settings.context_overflow
@@ -194,7 +194,7 @@ class TextRequest:
         if fills_in is None:
             raise unsupported(param, f"{param}: this model has no tokens for filling in")
         if not isinstance(before, str):
-            raise invalid(param, f"{param} is given, and prompt is no text but token ids")
+            raise invalid(param, f"{param} needs a prompt that is text, not token ids")
         refuse_too_long(model.tokenizer, [before, suffix], context)
         return fills_in.prompt(model.tokenizer, before, suffix)
 

@@ -8,10 +8,10 @@ from akunu.text.logprobs import TokenLogprob
 
 
 class UnsentLogprobs:
-    """Counts, for each text of a request, the logprobs that were told."""
+    """Counts, for each text of a request, the logprobs that were reported."""
 
     def __init__(self) -> None:
-        """Nothing is told."""
+        """Nothing is reported."""
         self._n_told: dict[int, int] = {}
 
     def take(self, known: Sequence[TokenLogprob] | None, index: int = 0) -> Sequence[TokenLogprob]:

@@ -57,7 +57,7 @@ def load_audio(
         rate = integer("sample_rate", SAMPLE_RATE if sample_rate is None else sample_rate, 1, 10**7)
         return _collected([array], rate, channels, "the array", max_seconds)
     if sample_rate is not None:
-        raise ArgumentError("sample_rate belongs to arrays; a file says its own")
+        raise ArgumentError("sample_rate is for arrays; a file has its own")
     file, name, is_ours = _opened(source)
     try:
         decoded = decode(file, name)
@@ -133,7 +133,7 @@ def _checked(
     name: str,
     max_seconds: float | None,
 ) -> Iterator[NDArray[np.float32]]:
-    """Yield blocks [n, channels], mixed to one channel where that is asked for."""
+    """Yield blocks [n, channels], mixed to one channel where that is requested."""
     n = 0
     for block in blocks:
         if len(block) == 0:

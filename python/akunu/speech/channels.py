@@ -31,7 +31,7 @@ def transcribe_channels(
     and `transcribe` raise.
     """
     if "stream" in options:
-        raise ArgumentError("stream is for channels that are mixed: these are sorted at the end")
+        raise ArgumentError("stream needs mixed channels: separate channels are sorted at the end")
     return transcribe_apart(
         model,
         load_audio(audio, sample_rate=sample_rate, channels="apart"),

@@ -28,7 +28,7 @@ class WhisperFiles:
     """What Python reads of a model; the engine reads numbers and weights."""
 
     alignment_heads: tuple[tuple[int, int], ...]
-    """(layer, head) whose attention says when words are said; (): nobody knows."""
+    """(layer, head) whose attention says when words are said; (): no one knows."""
     read_words: Callable[[], WhisperWords]
     """Reads and checks the vocabulary."""
     read_settings: Callable[[WhisperWords], SpeechSettings]

@@ -1,10 +1,10 @@
-"""Live text: words of speech that goes on, confirmed or still tentative.
+"""Live text: words of speech that continues, confirmed or still tentative.
 
-Speech that goes on is heard again and again. Two readings of the same audio mostly agree on what
+Speech that continues is heard again and again. Two readings of the same audio mostly agree on what
 was said a while ago and differ at the end, where a word is half spoken. So words are confirmed on
 which two readings in a row agree (local agreement, Macháček et al. 2023); what follows them is
 tentative. Audio whose text is confirmed is dropped at the end of a segment, and all of it in a
-pause: what is read again stays short, however long somebody speaks.
+pause: what is read again stays short, however long someone speaks.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from akunu.speech.model import SpeechModel
 from akunu.speech.transcription import Transcription
 
 _PROMPT_BYTES = 200
-"""How much of what was said before the model is told; sentences are that long."""
+"""How many words of earlier text the prompt has; sentences are that long."""
 _KEPT_SECONDS = 1.0
 """Of audio without speech, what is kept: the beginning of a word is quiet."""
 _FEWEST_SAMPLES = SAMPLE_RATE // 10
-"""Less audio is no word."""
+"""Less audio is not a word."""
 _NOISE_SAMPLES = 16 * SAMPLE_RATE
 """How much of what was heard says at least what is noise: see the energy detector."""
 _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff]"
@@ -73,7 +73,7 @@ class LiveTranscription:
     ) -> None:
         """`seconds_between`: how much audio comes before it is read again.
 
-        `pause_seconds`: so much silence is a pause. `longest_seconds`: where somebody speaks longer
+        `pause_seconds`: so much silence is a pause. `longest_seconds`: where someone speaks longer
         without one and readings do not agree, the text is confirmed as it is. `vad`: what tells
         speech from silence, see `speech_spans`; False never finds a pause. `prompt`: what was said
         before; its last 200 bytes count. `options`: of `SpeechModel.transcribe`; by default one
@@ -104,7 +104,7 @@ class LiveTranscription:
     def feed(self, samples: ArrayLike) -> LiveText | None:
         """Take samples at 16 kHz, [n]; return what a reading has come to, None where none was due.
 
-        Raises ArgumentError for what is no audio, and what `SpeechModel.transcribe` raises.
+        Raises ArgumentError for what is not audio, and what `SpeechModel.transcribe` raises.
         """
         new = mono_samples(samples)
         self._audio = np.concatenate([self._audio, new])
@@ -131,7 +131,7 @@ class LiveTranscription:
 
     def _step(self) -> LiveText:
         silence = self._silence()
-        if silence >= self._seconds:  # nobody has spoken since the last pause
+        if silence >= self._seconds:  # no one has spoken since the last pause
             self._drop(self._seconds - _KEPT_SECONDS)
             return LiveText("", "", is_pause=False)
         said = self._read(silence)
@@ -150,7 +150,7 @@ class LiveTranscription:
         return LiveText("".join(words[begins:n]), "".join(words[n:]), is_pause=False)
 
     def _silence(self) -> float:
-        """Return for how many seconds nobody has spoken."""
+        """Return for how many seconds no one has spoken."""
         if self._vad is False:
             return 0.0
         spans = speech_spans(

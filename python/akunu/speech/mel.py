@@ -38,7 +38,7 @@ def log_mel(
     for one window of 30 seconds, `WINDOW_SAMPLES - len(samples)`. `threads`: how many work on it;
     by default one for each 30 seconds, at most as many as there are processors.
 
-    Raises ArgumentError for samples that are no numbers in one dimension, are not finite, or are,
+    Raises ArgumentError for samples that are not numbers in one dimension, are not finite, or are,
     with their padding, fewer than 201.
 
     >>> log_mel(np.zeros(16_000, np.float32)).shape

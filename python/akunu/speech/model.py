@@ -92,8 +92,8 @@ def load_whisper(
     where = file_path("path", path)
     if not where.exists():
         raise ArgumentError(
-            f"{where}: there is no such file or directory; a model of the hub is fetched by "
-            "akunu.pull, which returns its path"
+            f"{where}: there is no such file or directory; akunu.pull downloads a model from the "
+            f"hub and returns its path"
         )
     files = open_whisper_files(where)
     native = begin_load(where, options, files.alignment_heads).result()
@@ -274,14 +274,15 @@ class SpeechModel:
         is silent whose probability of no speech is above it and whose text is unlikely; None
         switches a check off. `condition_on_previous_text`: what was said before is the prompt of
         the next window. `prompt`: text, or tokens, as if it had been said before. `prefix`: how the
-        first window's text begins. `hotwords`: words to expect, in front of every window's prompt.
+        first window's text begins. `hotwords`: likely words, at the start of
+        every window's prompt.
         `suppress_tokens`: never written; -1 stands for the model's own list. `suppress_blank`: no
         window begins with a space or its end. `without_timestamps`: a segment per window.
         `max_initial_timestamp`: seconds within which a window's first segment begins.
         `word_timestamps`: segments have words with times. `vad`, `vad_model`, `vad_options`: only
         where there is speech, see `speech_spans` (speech/activity); False takes all.
-        `progress`: called with the seconds done and all. `batch`: so many stretches of speech at a
-        time, none with the text before it as its prompt; a larger `kv_memory` has room for more
+        `progress`: called with the seconds done and all. `batch`: this many stretches of speech at
+        a time, none with the text before it as its prompt; a larger `kv_memory` has room for more
         than six, or for more beams. `seed`: of what is drawn. `priority`: as for `Model.generate`.
 
         Raises AudioError for audio that cannot be read, ArgumentError for options that make no
@@ -359,8 +360,8 @@ class SpeechModel:
             language = next(iter(probabilities))
         if options.word_timestamps and not (self._open().audio or {})["n_alignment_heads"]:
             raise UnsupportedModelError(
-                f"{self._path}: the model names no alignment_heads (generation_config.json has "
-                "them): nobody knows which of its heads say when words are said"
+                f"{self._path}: the model names no alignment_heads (from generation_config.json), "
+                f"so times of words cannot be computed"
             )
         running = Running()
         work = _Work(self, options, language, running, duration, progress)
@@ -391,10 +392,10 @@ class SpeechModel:
     ) -> dict[str, float]:
         """Return the probability of every language for the first 30 seconds, the likeliest first.
 
-        Raises UnsupportedModelError for a model that knows English alone.
+        Raises UnsupportedModelError for a model that knows only English.
         """
         if not self.is_multilingual:
-            raise UnsupportedModelError(f"{self._path} knows English alone")
+            raise UnsupportedModelError(f"{self._path} knows only English")
         return self._language_probabilities(load_audio(audio, sample_rate=sample_rate), 0)
 
     def _language_probabilities(
@@ -422,7 +423,7 @@ class SpeechModel:
     def _open(self) -> _core.NativeModel:
         native = self._native
         if native is None:
-            raise AkunuError("the model is closed; load it again to go on")
+            raise AkunuError("the model is closed; load it again")
         return native
 
     def __enter__(self) -> SpeechModel:
@@ -440,7 +441,7 @@ class SpeechModel:
 
 
 class _Work:
-    """What is left to do when it is known where there is speech, and in which language."""
+    """The work after speech and language are detected."""
 
     def __init__(
         self,
@@ -519,4 +520,4 @@ class _Work:
 
 
 def _tell_nobody(_: float) -> None:
-    """Stretches that are decoded side by side are told of when their turn comes."""
+    """Stretches that are decoded side by side are reported when their turn comes."""

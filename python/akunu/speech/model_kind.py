@@ -14,7 +14,7 @@ _MOST_CONFIG: Final = 1 << 24
 
 
 def is_speech_model(path: Path) -> bool:
-    """Return whether `akunu.load_whisper` is what loads a model; False where nobody can tell."""
+    """Return whether `akunu.load_whisper` is what loads a model; False where no one can tell."""
     try:
         if path.is_dir() or path.suffix == ".safetensors":
             config = (path if path.is_dir() else path.parent) / "config.json"
@@ -23,7 +23,7 @@ def is_speech_model(path: Path) -> bool:
             with open(config, "rb") as file:
                 found = json.loads(file.read(_MOST_CONFIG))
             return isinstance(found, dict) and found.get("model_type") == "whisper"
-        if not path.is_file():  # opening a pipe would wait for somebody who writes into it
+        if not path.is_file():  # opening a pipe would wait for someone who writes into it
             return False
         with open(path, "rb") as file:
             beginning = file.read(4)
@@ -33,4 +33,4 @@ def is_speech_model(path: Path) -> bool:
             open_model_files(path).get("general.architecture") == "whisper"
         )
     except (AkunuError, OSError, ValueError, RecursionError):
-        return False  # whoever loads it says what is wrong with it
+        return False  # loading it reports the error

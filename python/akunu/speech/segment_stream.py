@@ -41,9 +41,9 @@ class SegmentStream(Iterator[Segment]):
         self.duration_after_vad = duration_after_vad
         """Seconds that voice activity detection left; None without it."""
         self.language = language
-        """Code of the language that was given or detected."""
+        """Code of the language that was passed or detected."""
         self.language_probabilities = probabilities
-        """Of every language, where it was detected."""
+        """The probability of every language, where it was detected."""
 
     def __next__(self) -> Segment:
         """Return the next segment; the engine computes its window meanwhile."""
@@ -52,7 +52,7 @@ class SegmentStream(Iterator[Segment]):
         return segment
 
     def cancel(self) -> None:
-        """End the work, from any thread; whoever waits for a segment gets an AkunuError."""
+        """End the work, from any thread; a thread that waits for a segment gets an AkunuError."""
         self._running.cancel()
 
     def close(self) -> None:

@@ -38,6 +38,6 @@ class Segment:
     no_speech_prob: float
     """How probable the model holds it that the window has no speech."""
     words: tuple[Word, ...] | None = None
-    """Words, where they were asked for."""
+    """Words, where they were requested."""
     channel: int | None = None
     """The channel, counted from 0, where channels were transcribed apart."""

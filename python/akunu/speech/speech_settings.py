@@ -32,13 +32,13 @@ class SpeechSettings:
     begin_suppress_tokens: tuple[int, ...] = ()
     """Tokens with which no text begins."""
     alignment_heads: tuple[tuple[int, int], ...] = ()
-    """(layer, head) whose attention says when words are said; (): nobody knows."""
+    """(layer, head) whose attention says when words are said; (): no one knows."""
 
     @classmethod
     def of_directory(cls, directory: Path) -> SpeechSettings:
         """Read generation_config.json; without one, nothing is said.
 
-        Raises ModelFormatError where it is no JSON object, or its `alignment_heads` are no pairs.
+        Raises ModelFormatError for another JSON type, or `alignment_heads` that are not pairs.
         """
         path = directory / _GENERATION
         said = _read_json(path)

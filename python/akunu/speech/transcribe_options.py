@@ -122,7 +122,7 @@ def language_of(tokenizer: WhisperTokenizer, language: str | None) -> str | None
     """Return the code of a language that the model knows; None where it is to be detected."""
     if not tokenizer.is_multilingual:
         if language not in (None, "en"):
-            raise ArgumentError(f"language is {language!r}; this model knows English alone")
+            raise ArgumentError(f"language is {language!r}; this model knows only English")
         return "en"
     if language is None or language in tokenizer.languages:
         return language
@@ -133,7 +133,7 @@ def language_of(tokenizer: WhisperTokenizer, language: str | None) -> str | None
 def _task_of(tokenizer: WhisperTokenizer, task: str) -> Task:
     if task == "translate":
         if not tokenizer.is_multilingual:
-            raise ArgumentError('task is "translate"; this model knows English alone')
+            raise ArgumentError('task is "translate"; this model knows only English')
         return "translate"
     if task == "transcribe":
         return "transcribe"
@@ -149,7 +149,7 @@ def _temperatures(given: float | Sequence[float]) -> tuple[float, ...]:
 
 def _batch(batch: int, vad: Vad) -> int:
     if integer("batch", batch, 1, 256) > 1 and vad is False:
-        raise ArgumentError("batch takes stretches of speech side by side, and vad is False")
+        raise ArgumentError("batch needs the parts with speech, but vad is False")
     return batch
 
 

@@ -18,12 +18,12 @@ from akunu.speech.window_decoder import WindowDecoder, WindowText
 
 _FRAMES_PER_TIMESTAMP = round(SECONDS_PER_TIMESTAMP * SAMPLE_RATE / HOP)
 _SECONDS_PER_FRAME = HOP / SAMPLE_RATE
-_RESET_ABOVE = 0.5  # what was drawn at a higher temperature, or failed there, is no good prompt
+_RESET_ABOVE = 0.5  # what was drawn at a higher temperature, or failed there, is not a good prompt
 
 
 @dataclass(frozen=True, slots=True)
 class Spectrogram:
-    """The frames of audio, and of a window's silence behind it."""
+    """The frames of audio, and of a window's silence after it."""
 
     mel: NDArray[np.float32]
     n_frames: int
@@ -82,7 +82,7 @@ def split_text(
 
 
 def stretches(spans: Sequence[SpeechSpan], most: int) -> list[list[SpeechSpan]]:
-    """Return neighbouring spans of speech together, as many as have at most so many samples.
+    """Return neighbouring spans of speech together, as many as have at most this many samples.
 
     >>> stretches([SpeechSpan(0, 2), SpeechSpan(3, 5), SpeechSpan(6, 20)], 5)
     [[SpeechSpan(start=0, end=2), SpeechSpan(start=3, end=5)], [SpeechSpan(start=6, end=20)]]
@@ -138,7 +138,7 @@ def transcribe_windows(
             segments, spoken_until = decoder.with_words(
                 window, segments, language or "en", n_frames, spoken_until
             )
-            # What was cut off begins behind the last word, or where the last segment ended.
+            # What was cut off begins after the last word, or where the last segment ended.
             if done < n_frames and segments[-1].words:
                 done = round(segments[-1].words[-1].end / _SECONDS_PER_FRAME) - seek
         for segment in segments:

@@ -23,13 +23,13 @@ class Transcription:
     """The text of all segments."""
     segments: tuple[Segment, ...]
     language: str
-    """Code of the language that was given or detected: "en"."""
+    """Code of the language that was passed or detected: "en"."""
     duration: float
     """Seconds of audio."""
     language_probability: float = 1.0
-    """How probable the detected language was; 1 where it was given."""
+    """How probable the detected language was; 1 where it was passed."""
     language_probabilities: Mapping[str, float] | None = None
-    """Of every language, where it was detected."""
+    """The probability of every language, if it was detected."""
     duration_after_vad: float | None = None
     """Seconds that voice activity detection left; None without it."""
     task: str = "transcribe"
@@ -56,7 +56,7 @@ class Transcription:
     def render(self, format: str, **layout: Any) -> str:
         """Return the text of a file: "txt", "srt", "vtt", "tsv", "json", "lrc" or "csv".
 
-        `layout`: of subtitles, the fields of `akunu.speech.writers.SubtitleLayout`. Raises
+        `layout`: for subtitles, the fields of `akunu.speech.writers.SubtitleLayout`. Raises
         ArgumentError for other formats and fields, and for a layout where words have no times.
         """
         return render(self, format, subtitle_layout(layout))

@@ -52,7 +52,7 @@ class Running:
             self._generations.discard(generation)
 
     def cancel(self) -> None:
-        """End everything; whoever waits for it gets a CancelledError."""
+        """End everything; a thread that waits for it gets a CancelledError."""
         with self._lock:
             self._is_cancelled = True
             for generation in self._generations:
@@ -220,7 +220,7 @@ class WindowDecoder:
     def _prompt(
         self, language: str | None, previous: Sequence[int], *, is_first: bool
     ) -> tuple[list[int], int]:
-        """Return the tokens that are given, and where among them the start is."""
+        """Return the tokens that are passed, and where among them the start is."""
         options, special = self._options, self._tokenizer.special
         prefix = options.prefix if is_first else ()
         hotwords = () if prefix else options.hotwords
@@ -236,7 +236,7 @@ class WindowDecoder:
         return [*prompt, *prefix], start
 
     def _rules(self, n_before: int) -> _core.TranscriptionRules:
-        """Return what may follow behind so many tokens."""
+        """Return what may follow after this many tokens."""
         options, special = self._options, self._tokenizer.special
         latest = round(options.max_initial_timestamp / SECONDS_PER_TIMESTAMP)
         return _core.TranscriptionRules(

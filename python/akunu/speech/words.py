@@ -19,7 +19,7 @@ from akunu.speech.segments import Word
 from akunu.speech.vocabulary.tokenizer import SECONDS_PER_TIMESTAMP, WhisperTokenizer
 
 BEFORE = "\"'“¿([{-"
-"""Punctuation that belongs to the word behind it."""
+"""Punctuation that belongs to the word after it."""
 BEHIND = "\"'.。,，!！?？:：”)]}、"
 """Punctuation that belongs to the word before it."""
 _WITHOUT_SPACES = ("zh", "ja", "th", "lo", "my", "yue")

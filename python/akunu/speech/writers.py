@@ -54,13 +54,13 @@ class SubtitleLayout:
         flag("highlight_words", self.highlight_words)
         if self.max_words is not None and (self.max_line_width or self.max_line_count):
             raise ArgumentError(
-                "max_words goes without max_line_width and max_line_count: "
-                "they say differently where a subtitle ends"
+                "max_words cannot be used with max_line_width or max_line_count: both set the end "
+                "of a subtitle"
             )
 
     @property
     def needs_words(self) -> bool:
-        """Whether anything is asked for that only times of words can give."""
+        """Whether anything is requested that only times of words can give."""
         return self != SubtitleLayout()
 
 
@@ -80,7 +80,7 @@ def render(transcription: Transcribed, format: str, layout: SubtitleLayout) -> s
     is_laid_out = layout.needs_words and format in ("srt", "vtt")
     if is_laid_out and transcription.segments and transcription.words is None:
         raise ArgumentError(
-            "a layout of subtitles needs the times of words: word_timestamps=True, or --words"
+            "a layout of subtitles needs times of words: set word_timestamps=True, or --words"
         )
     return _WRITERS[format](transcription, layout)
 

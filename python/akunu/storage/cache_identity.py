@@ -1,4 +1,4 @@
-"""What keys and values in a cache depend on, beside their tokens: model, layout, computation."""
+"""What keys and values in a cache depend on, next to their tokens: model, layout, computation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def layout_of(native: _core.NativeModel) -> list[Any]:
 
 def kv_type_of(native: _core.NativeModel) -> str:
     """Return the format of keys and values."""
-    # States and inputs of convolutions are in floats whatever was asked for.
+    # States and inputs of convolutions are in floats whatever was requested.
     for group in native.cache_layout:
         if group["kind"] != "states" and not group["kind"].startswith("inputs"):
             return str(group["format"])
@@ -57,7 +57,7 @@ def akunu_version() -> str:
 
 
 def computed_on(native: _core.NativeModel) -> dict[str, str]:
-    """Return what the bits of keys and values depend on beside model and format."""
+    """Return what the bits of keys and values depend on next to model and format."""
     device = native.computes_on
     return {
         "akunu": akunu_version(),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _SUFFIX: Final = ".run"
 _PIECE: Final = 256  # tokens of a whole piece
-_HEAD: Final = 72 + 4  # bytes of a file without adapters, beside its tokens and pages
+_HEAD: Final = 72 + 4  # bytes of a file without adapters, next to its tokens and pages
 
 
 class CachedModel(KeyedModel, Protocol):
@@ -71,7 +71,7 @@ def bytes_per_token(native: _core.NativeModel) -> int | None:
     """Return what keys and values of a token take on the disk; None where none are kept there.
 
     At most: pages that a sliding window has left behind may be gone before they are written. States
-    of recurrent layers are not of tokens: of each place where a text can go on they take
+    of recurrent layers are not of tokens: of each place where a text can continue they take
     `native.state_bytes`.
     """
     layout = native.cache_layout
@@ -115,9 +115,7 @@ def keep_on_disk(model: CachedModel, options: LoadOptions) -> tuple[str, ...]:
     assert options.cache_dir is not None
     native = model._open()
     if not native.cache_layout:
-        return (
-            f"an encoder keeps nothing of earlier texts, so there is nothing in {_dir(options)}",
-        )
+        return (f"an encoder has no KV cache, so nothing is kept in {_dir(options)}",)
     try:
         native.keep_on_disk(
             _dir(options) / identity_of(model), options.cache_size, _adapter_digests(model, options)
@@ -129,14 +127,14 @@ def keep_on_disk(model: CachedModel, options: LoadOptions) -> tuple[str, ...]:
     free = shutil.disk_usage(_dir(options)).free
     if not tokens_in(free, bytes_per_token(native) or 0, native.state_bytes):
         notes += (
-            f"the disk of {_dir(options)} has {free} bytes left: nothing more is kept there "
-            "until it has room for a piece of 256 tokens",
+            f"the disk of {_dir(options)} has {free} bytes left: no more prefixes are kept there "
+            f"until 256 tokens fit",
         )
     return notes
 
 
 def identity_of(model: CachedModel) -> str:
-    """Return a name of all that keys and values depend on beside tokens and adapters."""
+    """Return a name of all that keys and values depend on next to tokens and adapters."""
     native = model._open()
     facts = [model._digest, layout_of(native), computed_on(native)]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]

@@ -24,8 +24,8 @@ def check_draft_vocabulary(tokenizer: Tokenizer, path: Path, draft_path: Path) -
     fault = first_difference(target, draft)
     if fault is not None:
         raise UnsupportedModelError(
-            f"{draft_path} cannot draft for {path}: {fault}; a draft model has the vocabulary of "
-            "the model that it drafts for"
+            f"{draft_path} cannot draft for {path}: {fault}; a draft model needs the same "
+            f"vocabulary as the model"
         )
 
 
@@ -43,7 +43,7 @@ def first_difference(target: Vocabulary, draft: Vocabulary) -> str | None:
 
 
 def _spelled(vocabulary: Vocabulary) -> list[str | bytes]:
-    """Return what every token is: its text, or its bytes where they are no text."""
+    """Return what every token is: its text, or its bytes where they are not text."""
     n_used = int(np.flatnonzero(vocabulary.types != UNUSED).max(initial=-1)) + 1
     return [vocabulary.raw.get(i, token) for i, token in enumerate(vocabulary.tokens[:n_used])]
 

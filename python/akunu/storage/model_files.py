@@ -26,7 +26,7 @@ class ModelDirectory(Mapping[str, Any]):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Open a directory, or a safetensors file with its config.json beside it."""
+        """Open a directory, or a safetensors file with its config.json next to it."""
         self._native = _core.ModelDirectory(os.fspath(path))
         config = Path(self._native.path) / "config.json"
         self._config = json_object(self._native.config, config)

@@ -1,4 +1,4 @@
-"""Which model a file of somebody's keys and values belongs to: a digest of the model's files."""
+"""Which model a file of someone's keys and values belongs to: a digest of the model's files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def seen_files(files: ModelFiles) -> tuple[SeenFile, ...]:
 def digest_of(files: tuple[SeenFile, ...]) -> str:
     """Return a digest of all bytes of these files, their names left out; several threads read.
 
-    Raises AkunuError where a file is no longer the one that was loaded: it cannot be told then what
+    Raises AkunuError where a file is no longer the one that was loaded: it is then unknown what
     the model in memory is.
     """
     import hashlib
@@ -76,6 +76,6 @@ def _check_unchanged(file: SeenFile) -> None:
         is_same = False
     if not is_same:
         raise AkunuError(
-            f"{file.path} has changed since the model was loaded, so it cannot be told which model "
-            "this is; load it again"
+            f"{file.path} has changed since the model was loaded, so it cannot be identified; "
+            f"load it again"
         )

@@ -1,4 +1,4 @@
-"""The engine's part of loading a model, in a thread of its own."""
+"""The engine's part of loading a model, in its own thread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def begin_load(
     alignment_heads: Sequence[tuple[int, int]] = (),
     draft_path: Path | None = None,
 ) -> _core.NativeLoad:
-    """Have the engine load its part of a model; nobody has to wait for it.
+    """Have the engine load its part of a model; no one has to wait for it.
 
     `alignment_heads`: (layer, head) of a model of speech whose attention says when words are said.
     `draft_path`: of the model that proposes tokens; its vocabulary is the caller's to check.

@@ -77,16 +77,16 @@ def read_session(path: Path) -> SavedSession:
         with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size < _PREFIX:
-                raise SessionFileError(f"{path} is no saved session: it has {size} bytes")
+                raise SessionFileError(f"{path} is not a saved session: it has {size} bytes")
             mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except OSError as error:
         raise SessionFileError(f"{path} cannot be read: {error.strerror or error}") from None
     if bytes(mapped[:8]) != MAGIC:
-        raise SessionFileError(f"{path} is no saved session: it does not begin as one")
+        raise SessionFileError(f"{path} is not a saved session: it does not begin like one")
     version = int.from_bytes(mapped[8:12], "little")
     if version != VERSION:
         raise SessionFileError(
-            f"{path} is a session in version {version} of the form; this akunu reads {VERSION}"
+            f"{path} is a session in format version {version}; this akunu reads {VERSION}"
         )
     end = _PREFIX + int.from_bytes(mapped[12:_PREFIX], "little")
     if end - _PREFIX > _MOST_HEADER:
@@ -101,7 +101,7 @@ def read_session(path: Path) -> SavedSession:
         )
     body = mapped[end:]
     if _digest(body[: 4 * n_tokens], body[4 * n_tokens :]) != header["digest"]:
-        raise SessionFileError(f"{path} is damaged: its bytes are not the ones that were saved")
+        raise SessionFileError(f"{path} is damaged: its bytes are not the saved ones")
     tokens = np.frombuffer(body, "<u4", n_tokens).astype(np.uint32)
     return SavedSession(header, tokens, np.frombuffer(body, np.uint8, n_bytes, 4 * n_tokens))
 
@@ -138,9 +138,9 @@ def _header_of(path: Path, text: bytes) -> dict[str, Any]:
     try:
         header = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SessionFileError(f"{path}: its header is no JSON: {error}") from None
+        raise SessionFileError(f"{path}: its header is not JSON: {error}") from None
     if not isinstance(header, dict):
-        raise SessionFileError(f"{path}: its header is no JSON object")
+        raise SessionFileError(f"{path}: its header is not a JSON object")
     for name, wanted in _ENTRIES.items():
         found = header.get(name)
         if name not in header or not isinstance(found, wanted) or isinstance(found, bool):
@@ -148,7 +148,7 @@ def _header_of(path: Path, text: bytes) -> dict[str, Any]:
     if min(header[name] for name in ("n_tokens", "n_positions", "n_bytes")) < 0:
         raise SessionFileError(f"{path}: a count in its header is negative")
     if any(type(each) is not int or not 0 <= each < 2**32 for each in header["first_entries"]):
-        raise SessionFileError(f"{path}: 'first_entries' of its header are no counts")
+        raise SessionFileError(f"{path}: 'first_entries' of its header are not counts")
     if header["n_positions"] > header["n_tokens"]:
         raise SessionFileError(f"{path} has more positions than tokens")
     return header

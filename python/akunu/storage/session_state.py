@@ -1,4 +1,4 @@
-"""From a session to its file and back, with everything that must hold for it to go on.
+"""From a session to its file and back, with everything that must hold for it to continue.
 
 The engine takes a text over from its cache only where it would compute the same bits. So a file
 says which model its keys and values are of, in which format, and what computed them. Another model
@@ -71,8 +71,8 @@ def save_session(model: KeyedModel, settings: ChatSettings, state: State, path: 
     native = model._open()
     if has_images(state.messages):
         raise ArgumentError(
-            "this conversation cannot be saved, it has images: keys and values of a file are found "
-            "by its tokens, which do not say what an image shows"
+            "this conversation cannot be saved, it has images: its KV cache is found by tokens, "
+            "and these do not identify an image"
         )
     conversation = _conversation_of(settings, state)
     tokens = np.array(state.tokens, np.uint32)
@@ -139,7 +139,7 @@ def _check_model(
     theirs, ours = header["model"], _model_of(model)
     if theirs.get("digest") != ours["digest"]:
         raise SessionFileError(
-            f"{path} is of another model: {_named(theirs)}; this one is {_named(ours)}"
+            f"{path} belongs to another model: {_named(theirs)}; this one is {_named(ours)}"
         )
     if header["kv_type"] != kv_type_of(native):
         raise SessionFileError(
@@ -148,8 +148,8 @@ def _check_model(
         )
     if header["layout"] != layout_of(native):
         raise SessionFileError(
-            f"{path} has keys and values in another layout than the cache of this model, as an "
-            "older akunu may have had it; begin the session again"
+            f"{path} has keys and values in another layout than the cache of this model, perhaps "
+            f"from an older akunu; start the session again"
         )
 
 
@@ -191,10 +191,10 @@ def _conversation_of(settings: ChatSettings, state: State) -> dict[str, Any] | N
     }
     try:
         if json.loads(json.dumps(found)) != found:
-            raise ValueError("it would come back as something else")
+            raise ValueError("it would be read as another type")
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"this conversation cannot be saved, something in it is not JSON: {error}"
+            f"this conversation cannot be saved, a part of it is not JSON: {error}"
         ) from None
     return found
 
@@ -223,5 +223,5 @@ def _state_of(path: Path, saved: SavedSession, vocab_size: int) -> tuple[ChatSet
         if state is None or state.tokens != tokens or state.messages != messages:
             raise ValueError("states")
     except (KeyError, TypeError, ValueError) as error:
-        raise SessionFileError(f"{path}: the conversation in it makes no sense: {error}") from None
+        raise SessionFileError(f"{path}: its conversation is wrong: {error}") from None
     return settings, state

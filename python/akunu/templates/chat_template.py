@@ -102,8 +102,8 @@ class ChatTemplate:
             if missing:
                 raise UnsupportedModelError(
                     f"this model has no chat template (tokenizer.chat_template), and without the "
-                    f"special token {missing[0]} it does not know ChatML either, so it was not "
-                    "made for conversations; it can go on from a text (generate, akunu complete)"
+                    f"special token {missing[0]} it does not know ChatML either, so it is not a "
+                    f"chat model; it can continue a text (generate, akunu complete)"
                 )
             source = CHATML
         bos = "" if tokenizer.bos_id is None else tokenizer.token_text(tokenizer.bos_id)
@@ -120,7 +120,7 @@ class ChatTemplate:
     ) -> str:
         """Return the prompt as text, as transformers' `apply_chat_template` renders it.
 
-        `messages`: dicts with `role` and `content` (a str or a list of text parts; None beside
+        `messages`: dicts with `role` and `content` (a str or a list of text parts; None next to
         `tool_calls`), in the form that OpenAI's clients send: what this template wants in another
         one, such as the arguments of a call, is put into it. `tools`: JSON schemas. `variables`:
         what else the template asks for, for example `enable_thinking=False`.
@@ -193,7 +193,7 @@ class ChatTemplate:
 
     @cached_property
     def variables(self) -> frozenset[str]:
-        """The names that the template asks for beside messages, tools and names of tokens."""
+        """The names that the template asks for next to messages, tools and names of tokens."""
         return frozenset(engine.variables(self.source) - set(_all([], None, True, {})) - _TOKENS)
 
     def _tried(
@@ -317,7 +317,7 @@ class _MarkedTemplate:
 
 
 class _Edges:
-    """Says whether a string could be part of one of these tokens, whatever stands beside it."""
+    """Says whether a string could be part of one of these tokens, whatever stands next to it."""
 
     def __init__(self, tokens: Mapping[str, int]) -> None:
         self._tokens = list(tokens)
@@ -389,7 +389,7 @@ def with_bos(tokenizer: Tokenizer, ids: list[int]) -> list[int]:
 
 
 def template_ids(tokenizer: Tokenizer, text: str) -> list[int]:
-    """Return the ids of a text that a template writes behind others: names of tokens are tokens."""
+    """Return the ids of a text that a template writes after others: names of tokens are tokens."""
     tokens = tokenizer.control_tokens()
     pieces = TokenMatcher(tokens).split(text) if tokens else [text]
     opening = tokenizer.encode_pieces(["a"])  # text that opens a prompt may get a space in front
@@ -453,7 +453,7 @@ def chat_pieces(
 
 _MIXED_UP: Final = (
     "a message contains the name of a control token, and this model's chat template handles the "
-    "text so that the two cannot be told apart; take the name out of the message"
+    "text so that the two cannot be distinguished; remove the name from the message"
 )
 
 
@@ -529,7 +529,7 @@ def _all(
     add_generation_prompt: bool,
     variables: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return what a template sees beside the names of tokens."""
+    """Return what a template sees next to the names of tokens."""
     return {
         "messages": messages,
         "tools": tools,

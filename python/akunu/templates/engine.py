@@ -176,7 +176,7 @@ def _made(context: Context, value: Any) -> Any:
 
 @jinja2.pass_context
 def _converted(context: Context, value: Any) -> Any:
-    if type(value) is not str or len(value) >= limits.BYTES_PER_STEP:  # less is no step
+    if type(value) is not str or len(value) >= limits.BYTES_PER_STEP:  # less is not a step
         limits.budget_of(context).written(value)
     return value
 

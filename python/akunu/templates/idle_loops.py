@@ -1,4 +1,4 @@
-"""Ends loops of templates that go on although nothing can happen in them any more.
+"""Ends loops of templates that continue although nothing can happen in them any more.
 
 Jinja as templates use it has no `break`, so they look for something like this:
 

@@ -82,7 +82,7 @@ def budget_of(context: Context) -> Budget:
 
 
 def limit(size: int) -> None:
-    """Raise TemplateError for a value of so many characters or items, where that is too many."""
+    """Raise TemplateError for a value of this many characters or items, where that is too many."""
     if size > MAX_CHARACTERS:
         raise jinja2.TemplateError(f"the template makes a value of {size} characters")
 
@@ -176,7 +176,7 @@ def _limit_replace(text: str, old: Any = "", new: Any = "", *_: Any, **__: Any) 
 
 
 def _limit_lines(text: str, values: Iterable[Any]) -> None:
-    """Of filters that put something before or behind each line: as if each word were a line."""
+    """Of filters that put something before or after each line: as if each word were a line."""
     sizes = [len(value) if isinstance(value, str) else value for value in values]
     wide = max((size for size in sizes if isinstance(size, int)), default=0)
     limit(len(text.split()) * wide)

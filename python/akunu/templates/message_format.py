@@ -110,7 +110,7 @@ class TemplateHabits:
             for arguments in (_ARGUMENTS, json.dumps(_ARGUMENTS))
         ]
         replies = self._all_rendered([each[:2] for each in called])
-        with_results = self._all_rendered(called)  # some show a call beside its result only
+        with_results = self._all_rendered(called)  # some show a call next to its result only
         is_shown = any("akunu_key" in each for each in (*replies, *with_results))
         return bool(replies) and not is_shown and not any(_SHORT_ID in each for each in replies)
 
@@ -185,7 +185,7 @@ class TemplateHabits:
 
     @cached_property
     def _empty_contents(self) -> list[object]:
-        """What may stand beside a call in place of content; the better first."""
+        """What may stand next to a call in place of content; the better first."""
         tools = self._calls[3]
         arguments: Any = _ARGUMENTS if self.takes_objects else json.dumps(_ARGUMENTS)
         if not self.shows_calls:
@@ -199,7 +199,7 @@ class TemplateHabits:
 
     @cached_property
     def _reasoning_as_part(self) -> bool:
-        """Whether reasoning is a part of the content (Mistral) instead of a key beside it."""
+        """Whether reasoning is a part of the content (Mistral) instead of a key next to it."""
         message = {"role": "assistant", "content": _TEXT, "reasoning_content": _REASONING}
         names = dict.fromkeys(("thinking", "reasoning", "thought"), _REASONING)
         beside = self._render([_HELLO, {**message, **names}], None)
@@ -329,7 +329,7 @@ def _is_image(part: object) -> bool:
 
 
 def _with_images_behind_results(messages: Conversation) -> Conversation:
-    """Return messages in which a user shows the images of results, behind all of one turn."""
+    """Return messages in which a user shows the images of results, after all of one turn."""
     found: Conversation = []
     images: list[Any] = []
     for message in [*messages, None]:

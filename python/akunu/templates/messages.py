@@ -6,7 +6,7 @@
 >>> checked([{"role": "user", "content": [{"type": "image_url"}]}])
 Traceback (most recent call last):
 ...
-akunu.errors.ArgumentError: messages[0]['content'][0] is of type 'image_url': only text is read here
+akunu.errors.ArgumentError: messages[0]['content'][0] is of type 'image_url': only text is supported
 
 What a template makes of them is said in `template_habits`.
 """
@@ -38,7 +38,7 @@ MOST_PARTS: Final = 10_000
 _IMAGES: Final = ("image", "image_url", "input_image")
 _ROLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _TEXT_PARTS: Final = ("text", "input_text", "output_text")
-# Templates know a model's reasoning by several names; whoever asks for it finds it.
+# Templates know a model's reasoning by several names; each of them finds it.
 _REASONING: Final = ("reasoning_content", "thinking", "reasoning")
 _REASONING_NAMES: Final = (*_REASONING, "thought")
 
@@ -100,7 +100,7 @@ def _message(message: object, where: str) -> dict[str, Any]:
     content = message.get("content")
     if not isinstance(content, (str, list, tuple)) and not (content is None and calls):
         raise ArgumentError(
-            f"{where}['content'] must be a str or a list of text parts (or None beside "
+            f"{where}['content'] must be a str or a list of text parts (or None with "
             f"'tool_calls'), got {type(content).__name__}"
         )
     if isinstance(content, (list, tuple)) and len(content) > MOST_PARTS:
@@ -127,7 +127,7 @@ def _message(message: object, where: str) -> dict[str, Any]:
 
 def _parts(parts: Sequence[Any], where: str) -> list[dict[str, Any]]:
     if not parts:
-        raise ArgumentError(f"{where} is an empty list: give a text, or '' for none")
+        raise ArgumentError(f"{where} is an empty list: use a text, or '' for none")
     checked_parts: list[dict[str, Any]] = []
     for index, part in enumerate(parts):
         place = f"{where}[{index}]"
@@ -138,7 +138,7 @@ def _parts(parts: Sequence[Any], where: str) -> list[dict[str, Any]]:
             continue
         kind = part.get("type")
         if kind not in _TEXT_PARTS:
-            raise ArgumentError(f"{place} is of type {kind!r}: only text is read here")
+            raise ArgumentError(f"{place} is of type {kind!r}: only text is supported")
         if not isinstance(part.get("text"), str):
             raise ArgumentError(
                 f"{place}['text'] must be a str, got {type(part.get('text')).__name__}"
@@ -151,7 +151,7 @@ def _call(call: Any, where: str) -> dict[str, Any]:
     if not isinstance(call, dict):
         raise ArgumentError(f"{where} must be a dict, got {type(call).__name__}")
     if call.get("type", "function") != "function":
-        raise ArgumentError(f"{where} is of type {call['type']!r}: only functions are called here")
+        raise ArgumentError(f"{where} is of type {call['type']!r}: only functions are supported")
     function = call.get("function")
     if function is None and "name" in call:  # as Hugging Face's guides write it
         function = {key: call[key] for key in ("name", "arguments") if key in call}

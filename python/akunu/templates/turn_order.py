@@ -89,7 +89,7 @@ class TemplateTurns:
         return self._several[role]
 
     def takes_late(self, role: str) -> bool:
-        """Whether instructions may stand behind what a user said."""
+        """Whether instructions may stand after what a user said."""
         if role not in self._late:
             late = {"role": role, "content": _FIRST}
             conversations = [[_HELLO, late], [_HELLO, _REPLY, late, _HELLO]]

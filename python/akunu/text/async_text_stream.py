@@ -27,12 +27,12 @@ _MOST_TOKENS: Final = 64  # that `next` returns at a time
 class AsyncTextStream(StreamFacts, AsyncIterator[str]):
     """The pieces of a text, as they are generated; made by `generate_async` and `chat_async`.
 
-    It begins with `async with`, or else when it is asked for its first piece; until then its facts
+    It begins with `async with`, or else when its first piece is requested; until then its facts
     are 0, and what is wrong with the prompt is raised then. Pieces and `completion` are those of
     TextStream. An exception in `async with`, `aclose()`, losing the last reference and cancelling
     the task that waits for a piece all cancel the generation, within one step of the engine; the
-    model goes on to be usable. Closing the model ends it with an AkunuError. One task at a time may
-    take pieces; another one may close it.
+    model continues to be usable. Closing the model ends it with an AkunuError. One task at a time
+    may take pieces; another one may close it.
 
     >>> import akunu, asyncio
     >>> async def tell(model: akunu.Model) -> str:
@@ -62,7 +62,7 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
         self._is_asked = False
         self._is_closed = False
         self._has_waited = False  # so that others on the loop had their turn
-        self._has_more = False  # which nobody will tell: the next call gets it without waiting
+        self._has_more = False  # which no one will tell: the next call gets it without waiting
 
     def __aiter__(self) -> AsyncTextStream:
         """Return the stream itself."""
@@ -120,7 +120,7 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
                         self._has_waited = True
                 tokens = generation.next(timeout_ms=0)
                 self._has_more = False
-                if tokens:  # when it is over, nobody wakes any more
+                if tokens:  # when it is over, no one wakes any more
                     is_full = len(tokens) >= _MOST_TOKENS
                     self._has_more = is_full or generation.finish_reason != ""
                 if tokens and self.takes_one_by_one:
@@ -159,7 +159,7 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
         return self._decoder
 
     def _placed(self, generation: _core.Generation) -> Place:
-        """Return where the running loop waits for it; a stream may go on in another loop."""
+        """Return where the running loop waits for it; a stream may continue in another loop."""
         if self._place is not None:
             self._place.leave()
         self._place = self._wakers.join(generation)
@@ -204,7 +204,7 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
         await self.aclose()
 
     def __del__(self) -> None:
-        """Cancel what nobody can read any more."""
+        """Cancel what no one can read any more."""
         super().__del__()
         place: Place | None = getattr(self, "_place", None)
         if place is not None:
@@ -239,7 +239,7 @@ def streams_begun_together(
             beginning = asyncio.ensure_future(begin_all())
         await asyncio.shield(beginning)  # others may wait for it, too
         stream = place()
-        assert stream is not None, "it waits here"
+        assert stream is not None, "it is waiting"
         assert stream._decoder is not None
         return stream._decoder
 

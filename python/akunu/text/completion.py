@@ -83,7 +83,7 @@ class Completion(str):
         "`tool_calls` done first.",
     )
     stop: str | None = _fact(
-        "stop", "The stop string that ended the text, None where nothing but the model did."
+        "stop", "The stop string that ended the text, None if the model ended it."
     )
     reasoning: str = _fact(
         "reasoning",
@@ -120,7 +120,7 @@ class Completion(str):
     prefix_end: PrefixEnd = _fact(
         "prefix_end",
         'Why `cached_tokens` are no more: "whole", "differs", "unknown" ...; the guide lists '
-        'them.\n\n"": nobody looked, as of a text that was cancelled while it waited.',
+        'them.\n\n"": unknown, for example for a text that was cancelled while it waited.',
     )
     drafted_tokens: int = _fact(
         "drafted_tokens",
@@ -170,7 +170,7 @@ class Completion(str):
 
         `completion_tokens`: None means as many as there are token_ids. `reader`: makes `parsed` of
         the text. `schema`: as JSON, what `mistakes` looks at; "" where there is none. `weakened`:
-        what of it the text was not held to. `unanswered`: places of tokens that are no part of the
+        what of it the text was not held to. `unanswered`: places of tokens that are not part of the
         answer: those of the reasoning.
         `n_echoed`: characters of the prompt that the text begins with, which neither looks at.
         """
@@ -218,13 +218,13 @@ class Completion(str):
 
     @property
     def parsed(self) -> Any:
-        """The object of a text with a `schema`, or of `json=True`; None where neither was asked.
+        """The object of a text with a `schema`, or of `json=True`; None without both.
 
         Where the model called tools instead, it is None too.
 
-        Of a pydantic model or a dataclass it is one of those, otherwise what JSON has: dicts,
-        lists, texts, numbers. Raises AkunuError where the text was cut before its end, or where
-        a type refuses what its schema allows.
+        With a pydantic model or a dataclass it is an object of that class, otherwise a value of
+        JSON: dicts, lists, texts, numbers. Raises AkunuError where the text was cut before its
+        end, or where a type refuses what its schema allows.
         """
         if self._reader is None or self.finish_reason == "tool_calls":
             return None
@@ -234,9 +234,7 @@ class Completion(str):
         try:
             return self._reader(self[self._n_echoed :])
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
-            raise AkunuError(
-                f"the text does not make the object that was asked for: {error}"
-            ) from error
+            raise AkunuError(f"the text does not fit the requested type: {error}") from error
 
     @property
     def mistakes(self) -> tuple[str, ...]:
@@ -257,7 +255,7 @@ class Completion(str):
     def answer_logprobs(self) -> tuple[TokenLogprob, ...] | None:
         """Those of `logprobs` that belong to the answer, without those of the reasoning.
 
-        The markers around the reasoning, and whitespace behind it, are left out with it.
+        The markers around the reasoning, and whitespace after it, are left out with it.
         """
         return None if self.logprobs is None else answered(self.logprobs, self._unanswered)
 

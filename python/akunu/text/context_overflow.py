@@ -32,9 +32,9 @@ Shorten = Callable[[int, Sequence[int]], NDArray[np.uint32]]
 Start = Callable[
     ["NDArray[np.uint32]", "SamplingOptions", "_core.Generation | None"], "_core.Generation"
 ]
-"""`start(tokens, options, before)`: a part, and the one that it goes on from."""
+"""`start(tokens, options, before)`: a part, and the one that it continues from."""
 
-# Of a full context a quarter is made free: a shift moves or reads what it keeps, so few and large
+# Of a full context a quarter is made free: a shift moves or reads what it keeps, this few and large
 # ones are cheaper.
 _KEPT: Final = 0.75
 LONG: Final = 1 << 20
@@ -44,7 +44,7 @@ _BETWEEN_SEEDS: Final = 0x9E3779B97F4A7C15
 
 
 def kept_tokens(context: int) -> int:
-    """Return how many tokens are kept, at most, where so many no longer fit."""
+    """Return how many tokens are kept, at most, where this many no longer fit."""
     return max(1, int(context * _KEPT))
 
 
@@ -108,8 +108,8 @@ def without_oldest(n_turns: int, prompt_without: Callable[[int], Sequence[int]])
         room = most - len(prompt)
         if room < min(len(reply), most // 4):
             raise ContextOverflowError(
-                f"the system prompt and the latest turn have {len(prompt)} tokens; of a context "
-                f"that shifts they may have {most - most // 4}"
+                f"the system prompt and the latest turn have {len(prompt)} tokens; with "
+                f"context_overflow they may have {most - most // 4}"
             )
         return np.array([*prompt, *(reply[-room:] if room else [])], np.uint32)
 
@@ -124,7 +124,7 @@ def room(overflow: str, context: int) -> int | None:
 def refuse_too_long(tokenizer: Tokenizer, pieces: Sequence[str | int], context: int | None) -> None:
     """Raise ContextOverflowError where a text of megabytes cannot fit, before its tokens are known.
 
-    To find them takes most of a second for each. `context`: what it holds; None: it goes on.
+    To find them takes most of a second for each. `context`: what it holds; None: it continues.
     """
     if context is None:
         return
@@ -163,7 +163,7 @@ def fitted(
 
 
 class GoingOn:
-    """A generation that goes on, or fails, where the context is full.
+    """A generation that continues, or fails, where the context is full.
 
     Otherwise it is what `_core.Generation` is to who takes its tokens.
     """
@@ -264,7 +264,7 @@ class GoingOn:
         self._parts[-1].cancel()
 
     def cut(self, n_tokens: int) -> None:
-        """End it after so many tokens."""
+        """End it after this many tokens."""
         self._has_ended = True
         self._parts[-1].cut(max(0, n_tokens - self._n_before))
 
@@ -310,45 +310,45 @@ class GoingOn:
 
     @property
     def prompt_tokens(self) -> int:
-        """Of the first part."""
+        """The value of the first part."""
         return self.first.prompt_tokens
 
     @property
     def completion_tokens(self) -> int:
-        """Of all parts."""
+        """The values of all parts."""
         return self._n_before + self._parts[-1].completion_tokens
 
     @property
     def prompt_tokens_done(self) -> int:
-        """Of the first part."""
+        """The value of the first part."""
         return self.first.prompt_tokens_done
 
     @property
     def cached_tokens(self) -> int:
-        """Of the first part."""
+        """The value of the first part."""
         return self.first.cached_tokens
 
     @property
     def prefix_end(self) -> PrefixEnd:
-        """Of the first part."""
+        """The value of the first part."""
         return self.first.prefix_end
 
     @property
     def moved_tokens(self) -> int:
-        """Of all parts."""
+        """The values of all parts."""
         return sum(part.moved_tokens for part in self._parts)
 
     @property
     def drafted_tokens(self) -> int:
-        """Of all parts."""
+        """The values of all parts."""
         return sum(part.drafted_tokens for part in self._parts)
 
     @property
     def held_tokens(self) -> int:
-        """Of all parts."""
+        """The values of all parts."""
         return sum(part.held_tokens for part in self._parts)
 
     @property
     def prompt_seconds(self) -> float:
-        """Of the first part."""
+        """The value of the first part."""
         return self.first.prompt_seconds

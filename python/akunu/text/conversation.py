@@ -86,7 +86,7 @@ class Conversation:
         self._setting = Setting()
         self._thinking_budget: int | None = None
         self.thinking = thinking
-        self._begun: Turn | None = None  # whose reply goes on
+        self._begun: Turn | None = None  # whose reply continues
         # A prompt that tells the time would have no prefix in common with the one before.
         self._now = datetime.now()
         self._turns: list[Turn] = []
@@ -114,16 +114,16 @@ class Conversation:
             try:
                 shown = self._render(messages)
             except ArgumentError as error:
-                raise ArgumentError(f"this model takes no system message: {error}") from None
+                raise ArgumentError(f"this model accepts no system message: {error}") from None
             if text.strip() and text.strip() not in "".join(p for p in shown if isinstance(p, str)):
                 raise ArgumentError(
-                    "this model takes no system message: its chat template leaves it out"
+                    "this model accepts no system message: its chat template does not write it"
                 )
         self._system = text
 
     @property
     def variables(self) -> Mapping[str, Any]:
-        """What the template gets beside the messages."""
+        """What the template gets next to the messages."""
         return MappingProxyType(self._variables)
 
     @property
@@ -157,7 +157,7 @@ class Conversation:
             budget = integer("thinking_budget", budget, 0, 2**31 - 1, "or None")
             check_budget(self._template)
             if self._thinking is False:
-                raise ArgumentError("thinking_budget is given, but thinking is False")
+                raise ArgumentError("thinking_budget is set, but thinking is False")
             if self._thinking is None:
                 self.thinking = True
         self._thinking_budget = budget
@@ -197,7 +197,7 @@ class Conversation:
         """
         _check_text("question", question)
         if self.has_images:
-            raise ArgumentError("this conversation has images: its prompt is that of Model.chat")
+            raise ArgumentError("this conversation has images: use Model.chat")
         messages = [*self.messages, {"role": "user", "content": question}]
         plain = self._render(messages)
         for kept in self._candidates():
@@ -249,7 +249,7 @@ class Conversation:
         """Return what tells thoughts and answer apart in the reply to a prompt of `prompt`."""
         if self._begun is None:
             return ReplySplitter(self._markers, in_reasoning=self._is_open(prompt))
-        # What was begun ends the prompt, and the prompt before it may have opened the thoughts.
+        # The begun reply ends the prompt, and the prompt before it may have opened the thinking.
         begun = self._tokenizer.decode(self._begun.token_ids) or self._spelled(self._begun)
         before = self._tokenizer.decode(prompt).removesuffix(begun)
         splitter = ReplySplitter(self._markers, in_reasoning=self._markers.is_open(before))
@@ -292,7 +292,7 @@ class Conversation:
         self._turns.append(turn)
 
     def reopen(self) -> str:
-        """Let the last reply go on; return its question, which the next `prompt` and `add` take.
+        """Let the last reply continue; return its question, which the next `prompt` and `add` take.
 
         There must be a turn. `close_again` takes it back.
         """
@@ -325,7 +325,7 @@ class Conversation:
         self._begun = None
 
     def _begun_ids(self, plain: Sequence[str | int]) -> list[int]:
-        """Return the ids of the reply that goes on behind a prompt rendered like this."""
+        """Return the ids of the reply that continues after a prompt rendered like this."""
         if self._begun is None:
             return []
         if self._begun.token_ids:
@@ -377,7 +377,7 @@ class Conversation:
         return self._tokenizer.without_taken_spaces(_merged(pieces))
 
     def _spells(self, ids: tuple[int, ...], text: str, reasoning: str) -> bool:
-        """Whether these ids are that text, those thoughts, and nothing beside them."""
+        """Whether these ids are that text, those thoughts, and nothing next to them."""
         tokenizer = self._tokenizer
         if reasoning and all(0 <= i < tokenizer.vocab_size for i in ids):
             spelled = tokenizer.decode(ids)
@@ -452,7 +452,7 @@ class Conversation:
         return ids
 
     def _decode(self, ids: Sequence[int], before: Sequence[int]) -> str:
-        """Return the text of ids that stand behind the ids `before`."""
+        """Return the text of ids that stand after the ids `before`."""
         stream = self._tokenizer.stream(prompt=before)
         return "".join([stream.push(token) for token in ids]) + stream.finish()
 
@@ -460,7 +460,7 @@ class Conversation:
         """Return the ids of a part of the prompt that has no control tokens."""
         if not text or not after_text:
             return self._tokenizer.encode_pieces([text])
-        # Text that opens a prompt may get a space in front, text that goes on does not.
+        # Text that opens a prompt may get a space in front, text that continues does not.
         opening = self._tokenizer.encode_pieces(["a"])
         return self._tokenizer.encode_pieces(["a", text])[len(opening) :]
 

@@ -56,8 +56,8 @@ def text_prompt(
     if not tokens.size:
         if tokenizer.bos_id is None:
             raise ArgumentError(
-                "the prompt is empty, and this model has no BOS token to start from; "
-                "give it at least one token"
+                "the prompt is empty, and this model has no BOS token to start from; write at "
+                "least one token"
             )
         tokens = np.array([tokenizer.bos_id], dtype=np.uint32)
     return Prompt(tokens, text=prompt if is_text else None)

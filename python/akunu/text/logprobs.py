@@ -1,4 +1,4 @@
-"""How likely the model found tokens: of those that it chose or was given, and of the most likely.
+"""How likely the model found tokens: of those that it chose or was passed, and of the most likely.
 
 Logarithms of the probabilities that the model itself gives, before biases, penalties and filters.
 """
@@ -38,11 +38,11 @@ class TokenLogprob:
     """What it adds to a text."""
     logprob: float
     top: tuple[TokenLogprob, ...] = ()
-    """The most likely tokens in its place, as many as were asked for, best first."""
+    """The most likely tokens in its place, as many as were requested, best first."""
 
 
 class LogprobReader:
-    """Takes the logprobs of a text from the engine, as they are asked for."""
+    """Takes the logprobs of a text from the engine, as they are requested."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class LogprobReader:
         self._known: list[TokenLogprob] = []
 
     def of(self, tokens: Sequence[int]) -> tuple[TokenLogprob, ...] | None:
-        """Return those of the text's first tokens, which are given."""
+        """Return those of the text's first tokens, which are passed."""
         if self._n is None:
             return None
         known = len(self._known)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from akunu.text.reply_decoder import ReplyDecoder
     from akunu.tokenizers.tokenizer import Tokenizer
 
-# What takes longer than about a millisecond to render and to split into tokens is done in a thread:
+# Rendering and tokenizing that takes longer than about a millisecond runs in a thread:
 # characters of text, or token ids.
 _QUICK_CHARACTERS = 2_000
 _QUICK_TOKENS = 10_000
@@ -72,7 +72,7 @@ class Pipeline:
         """Return the engine's model; AkunuError where it is closed."""
         native = self.native
         if native is None:
-            raise AkunuError("the model is closed; load it again to go on")
+            raise AkunuError("the model is closed; load it again")
         return native
 
     @cached_property
@@ -138,7 +138,7 @@ class Pipeline:
         priority: int = 0,
         shares_with: _core.Generation | None = None,
     ) -> ReplyDecoder:
-        """Have the engine begin a text; whoever drives the decoder takes what comes.
+        """Have the engine begin a text; the driver of the decoder takes what comes.
 
         `constraint`: what the step of that name returned.
         """

@@ -42,7 +42,7 @@ class Rendered:
     grammar: Grammar | None = None
     """What the reply may be: thoughts that have a budget, calls that must come."""
     thoughts: FreeText | None = None
-    """Thoughts without a budget: what form the answer has begins behind them."""
+    """Thoughts without a budget: what form the answer has begins after them."""
     holds_form: bool = False
     """Whether `grammar` holds the reply to the form as well."""
     holds_calls: bool = False
@@ -155,8 +155,8 @@ def _grammar(
     """Return what the reply may be: `free` first, if there is some, then calls or the form."""
     if use.family is None:
         raise UnsupportedModelError(
-            "a form is asked for beside tools, but how this model writes calls is not known: its "
-            "chat template shows a notation that is none of those in akunu.tools.families"
+            "structured output with tools needs a known notation of tool calls; that of this "
+            "model's chat template is not in akunu.tools.families"
         )
     way, tokens = use.family.ways[0], tokenizer.control_tokens()
     if use.must_call or form is not None:
@@ -187,12 +187,12 @@ def check_budget(template: ChatTemplate) -> None:
     switch = template.thinking_switch
     if not switch.can_be_switched and not switch.always_thinks:
         raise ArgumentError(
-            "thinking_budget is given, but this model's chat template knows no thoughts"
+            "thinking_budget is set, but this model's chat template has no thinking"
         )
 
 
 def thoughts(tokenizer: Tokenizer, template: ChatTemplate, budget: int) -> FreeText:
-    """Return thoughts that end by themselves, or after so many tokens with what closes them."""
+    """Return thoughts that end by themselves, or after this many tokens with what closes them."""
     marker = markers_of(template.source).closing
     token = tokenizer.token_id(marker)
     return FreeText(
@@ -207,8 +207,8 @@ def _template_variables(template: ChatTemplate, given: Mapping[str, Any]) -> dic
         if name not in template.variables:
             asked = sorted(template.variables)
             raise ArgumentError(
-                f"template_variables has {name!r}, which this model's chat template does not ask "
-                f"for; {'it asks for ' + ', '.join(asked) if asked else 'it asks for nothing'}"
+                f"template_variables has {name!r}, which this model's chat template does not "
+                f"read; {'it reads ' + ', '.join(asked) if asked else 'it reads none'}"
             )
     return dict(given)
 
@@ -226,8 +226,7 @@ def _with_thinking(
     for name in setting.variables:
         if name in variables:
             raise ArgumentError(
-                f"thinking is given twice: thinking={thinking!r}, and {name!r} in "
-                "template_variables"
+                f"thinking is set twice: thinking={thinking!r}, and {name!r} in template_variables"
             )
 
     def spelled(value: bool | str) -> tuple[Sequence[Mapping[str, Any]], dict[str, Any]]:
@@ -246,7 +245,7 @@ def _with_thinking(
         and rendered_with(True) == rendered_with(False)
     ):
         raise ArgumentError(
-            f"thinking is {thinking!r}, but it changes nothing here: with a system message of the "
-            "caller's this model's chat template does not look at it"
+            f"thinking is {thinking!r}, but it has no effect: with a system message, this model's "
+            f"chat template ignores it"
         )
     return spelled(thinking)

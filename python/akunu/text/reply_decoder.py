@@ -76,7 +76,7 @@ class ReplyDecoder:
         self._calls: CallCollector | None = None  # before the first call begins
         self._n_reasoning = 0  # tokens, those of the markers included
         self._n_undecided = 0  # latest tokens that may be the beginning of a marker
-        self._unanswered: list[int] = []  # places of tokens that are no part of the answer
+        self._unanswered: list[int] = []  # places of tokens that are not part of the answer
         self._has_answer = False  # whether something of the answer has come
         self._logprobs = logprobs
         self._completion: Completion | None = None
@@ -99,7 +99,7 @@ class ReplyDecoder:
 
     @property
     def logprobs(self) -> tuple[TokenLogprob, ...] | None:
-        """Those of the tokens whose text has been shown; None where nobody asked."""
+        """Those of the tokens whose text has been shown; None where no one asked."""
         if self._logprobs is None:
             return None
         return self._logprobs.of(self._tokens[: self._whole_tokens(self._shown)])
@@ -115,7 +115,7 @@ class ReplyDecoder:
 
     @property
     def prompt_logprobs(self) -> tuple[TokenLogprob | None, ...] | None:
-        """Those of the prompt's tokens; None where nobody asked."""
+        """Those of the prompt's tokens; None where no one asked."""
         return None if self._logprobs is None else self._logprobs.of_prompt()
 
     @property
@@ -127,7 +127,7 @@ class ReplyDecoder:
     def completion(self) -> Completion:
         """The whole text with the facts about it; AkunuError before it is over."""
         if self.reason is None:
-            raise AkunuError("the text is not complete yet: take all pieces or close the stream")
+            raise AkunuError("the text is not complete yet: read the whole stream, or close it")
         if self._completion is None:
             n_kept = len(self._tokens)
             if self.reason == "cancelled" or self._stops.found is not None:

@@ -37,7 +37,7 @@ class CallParser(Protocol):
     def read(self, reader: TextReader, out: list[Delta], *, at_start: bool) -> Waiting[bool]:
         """Read the calls that begin at the reader's place, and add what is certain to `out`.
 
-        Returns whether there was a call, with the reader behind the last one; the reader's place
+        Returns whether there was a call, with the reader after the last one; the reader's place
         does not matter otherwise.
         """
 
@@ -123,8 +123,8 @@ class ReplySplitter:
     def finish(self, *, is_cut: bool = False) -> list[Delta]:
         """Return what was held back, now that nothing comes any more.
 
-        `is_cut`: the model had more to say. What a marker or a call had begun with is no text then,
-        nor is it where a stop string has ended the reply.
+        `is_cut`: the model had more to say. What a marker or a call had begun with is not text
+        then, nor is it where a stop string has ended the reply.
         """
         if self._in_answer and self._stops is not NO_STOPS:
             self._reader.text += self._stops.finish()

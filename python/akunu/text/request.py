@@ -1,4 +1,4 @@
-"""What a caller asks of a model: a text that goes on from a prompt, or a reply to messages.
+"""What a caller asks of a model: a text that continues from a prompt, or a reply to messages.
 
 The first step of the pipeline: Request, Rendered (render.py), Prompt (encode.py), Submitted
 (submit.py), pieces (deltas.py, made by reply_decoder.py), Completion (completion.py).
@@ -57,7 +57,7 @@ class Request:
         if self.thinking_budget is not None:
             integer("thinking_budget", self.thinking_budget, 0, _MOST_TOKENS, "or None")
             if self.thinking is False:
-                raise ArgumentError("thinking_budget is given, but thinking is False")
+                raise ArgumentError("thinking_budget is set, but thinking is False")
 
     @property
     def grammar(self) -> Grammar | None:
@@ -143,4 +143,4 @@ def refuse_for_several(stream: object, n: object) -> None:
             "stream is True; it must be False for several prompts: make a stream for each of them"
         )
     if n is not None:
-        raise ArgumentError("n is for one prompt; of several, each has one answer")
+        raise ArgumentError("n works with one prompt; each of several prompts has one completion")

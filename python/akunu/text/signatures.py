@@ -1,6 +1,6 @@
 """How `generate` and `chat` may be called, for type checkers and editors: once for each.
 
-What comes back differs between blocking calls and awaited ones, so it is a parameter of the type.
+Blocking and awaited calls return different types, so the type is a parameter.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ AllPieces = TypeVar("AllPieces", covariant=True)
 
 
 class Generate(Protocol[One, Pieces, All, AllPieces]):
-    """How a text is asked for."""
+    """How a text is requested."""
 
     @overload
     def __call__(
@@ -97,7 +97,7 @@ class Generate(Protocol[One, Pieces, All, AllPieces]):
 
 
 class Chat(Protocol[One, Pieces, All, AllPieces]):
-    """How a reply to a conversation is asked for."""
+    """How a reply to a conversation is requested."""
 
     @overload
     def __call__(
@@ -162,7 +162,7 @@ class Chat(Protocol[One, Pieces, All, AllPieces]):
 
 
 class Continue(Protocol[One, Pieces]):
-    """How a session is asked for what follows."""
+    """How a session is continued."""
 
     @overload
     def __call__(

@@ -63,7 +63,7 @@ class Submitted:
         return decoder
 
     def _logprob_reader(self, tokenizer: Tokenizer) -> LogprobReader | None:
-        """Return what reads the logprobs of a text; None where none are asked for."""
+        """Return what reads the logprobs of a text; None where none are requested."""
         n, n_prompt = self.options.logprobs, self.options.prompt_logprobs
         if n is None and n_prompt is None:
             return None
@@ -86,7 +86,7 @@ def submit(
     what rules it.
     """
     if options.echo and prompt.rendered.new_splitter is not None:
-        raise ArgumentError("echo is True; what comes before a reply is no text: use generate")
+        raise ArgumentError("echo works with generate, not with chat")
     tokens = prompt.tokens
     if prompt.images and options.context_overflow != "stop":
         raise ArgumentError(
@@ -126,7 +126,7 @@ def _start_beyond(
     if isinstance(shares_with, GoingOn):
         shares_with = shares_with.first
     if constraint is not None and options.context_overflow in GOES_ON:
-        # What is written decides what may follow: the grammar would have to read it again.
+        # The written text decides what may follow: the grammar would have to read it again.
         return prompt, _start(native, tokenizer, prompt, options, priority, shares_with, constraint)
 
     def start(
@@ -232,14 +232,14 @@ def _check_room(
     shared = f"; at most {most} are possible"
     if breakers:
         shared += (
-            f" beside these dry_sequence_breakers, which take room of {MOST_BIASES - most} "
+            f" with these dry_sequence_breakers, which take the room of {MOST_BIASES - most} "
             f"({MOST_BIASES} are possible without them)"
         )
     raise ArgumentError(f"logit_bias has {given} tokens{banned}{shared}")
 
 
 def checked_n(n: int | None, max_waiting: int) -> int | None:
-    """Return how many answers are asked for; ArgumentError where it makes no sense.
+    """Return how many answers are requested; ArgumentError where it makes no sense.
 
     `max_waiting`: how many requests the model lets wait. More answers than those, and the ones that
     run, could never begin together.
@@ -250,8 +250,8 @@ def checked_n(n: int | None, max_waiting: int) -> int | None:
     most = SIDE_BY_SIDE + max_waiting
     if n > most:
         raise ArgumentError(
-            f"n is {n}; it must be at most {most}: {SIDE_BY_SIDE} answers run side by side, and "
-            f"max_waiting={max_waiting} of load lets so many more wait"
+            f"n is {n}; it must be at most {most}: {SIDE_BY_SIDE} completions run in one batch, "
+            f"and max_waiting={max_waiting} more may wait"
         )
     return n
 
@@ -263,8 +263,8 @@ def answers(
 ) -> list[ReplyDecoder]:
     """Begin several answers to one prompt, which differ in their `answer_index`.
 
-    `begin` starts one, by its options and number, beside the first of them. Where one cannot begin,
-    none does.
+    `begin` starts one, by its options and number, next to the first of them. Where one cannot
+    begin, none does.
     """
     seed = int.from_bytes(os.urandom(8), "little") if options.seed is None else options.seed
     begun: list[ReplyDecoder] = []

@@ -29,7 +29,7 @@ class StreamFacts:
     def completion(self) -> Completion:
         """The whole text with the facts about it; AkunuError before it is over."""
         if self._decoder is None:
-            raise AkunuError("the text has not begun: take its pieces")
+            raise AkunuError("the stream has not begun: read it first")
         return self._decoder.completion
 
     @property
@@ -45,8 +45,8 @@ class StreamFacts:
     def holds_calls(self) -> bool:
         """Whether a grammar holds the calls of this reply: what begins as one is one.
 
-        Otherwise a ToolCallDropped may follow what was told of it, and who cannot take that back
-        waits for its ToolCallEnd, or its ToolCallCut where `max_tokens` ends the reply within it.
+        Otherwise a ToolCallDropped may follow. A reader that cannot take a call back waits for its
+        ToolCallEnd, or its ToolCallCut where `max_tokens` ends the reply within it.
         """
         return self._decoder is not None and self._decoder.holds_calls
 
@@ -59,7 +59,7 @@ class StreamFacts:
     def logprobs(self) -> tuple[TokenLogprob, ...] | None:
         """Those of the tokens whose text has come so far; None unless asked for.
 
-        They grow with the pieces: what is new behind a piece belongs to it.
+        They grow with the pieces: what is new after a piece belongs to it.
         """
         return None if self._decoder is None else self._decoder.logprobs
 
@@ -125,12 +125,12 @@ class StreamFacts:
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Refuse to be copied or pickled: a piece can be taken only once."""
         raise MisuseError(
-            f"a {type(self).__name__} cannot be copied or pickled; take its pieces with a loop, "
-            "then its completion can be"
+            f"a {type(self).__name__} cannot be copied or pickled; read it with a loop; its "
+            f"completion can be copied"
         )
 
     def __del__(self) -> None:
-        """Cancel what nobody can read any more."""
+        """Cancel what no one can read any more."""
         decoder: ReplyDecoder | None = getattr(self, "_decoder", None)
         if decoder is not None:
             decoder.cancel()
@@ -141,8 +141,8 @@ class TextStream(StreamFacts, Iterator[str]):
 
     Each piece is a non-empty str of whole characters. After the last one `completion` is the whole
     text with the facts about it. Leaving the loop early, an exception in it, `close()` and losing
-    the last reference all cancel the generation; the model goes on to be usable. Closing the model
-    ends it with an AkunuError. One thread at a time may take pieces; any may close it.
+    the last reference all cancel the generation; the model continues to be usable. Closing the
+    model ends it with an AkunuError. One thread at a time may take pieces; any may close it.
 
     >>> import akunu
     >>> with akunu.load() as model:
@@ -166,7 +166,7 @@ class TextStream(StreamFacts, Iterator[str]):
         raise StopIteration
 
     def deltas(self) -> Iterator[Delta]:
-        """Yield the parts of the reply as they come, those that are no text among them.
+        """Yield the parts of the reply as they come, those that are not text among them.
 
         `akunu.text.deltas` has their types. Text, deltas, or one after the other: each part comes
         once.

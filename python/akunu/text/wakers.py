@@ -1,7 +1,7 @@
 """How coroutines wait for the engine: one file descriptor per event loop and model.
 
 The engine's thread never waits for Python. It notes which task has news and writes a byte; the loop
-watches that file descriptor (`add_reader`) and wakes who waits for these tasks. Nobody polls, and a
+watches that file descriptor (`add_reader`) and wakes the waiting tasks. No one polls, and a
 loop with nothing under way has no file descriptor of ours.
 """
 
@@ -68,17 +68,17 @@ class Place:
         return True
 
     def wake(self) -> None:
-        """Let the one go on who waits here; in the loop's own thread."""
+        """Wake the task that waits here; in the loop's own thread."""
         self._has_heard = True
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
 
     def interrupt(self) -> None:
-        """Let the one go on who waits here; from any thread."""
+        """Wake the task that waits here; from any thread."""
         if asyncio._get_running_loop() is self._waker.loop:
             self.wake()
         else:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits
+            with suppress(RuntimeError):  # the loop is closed: no one waits
                 self._waker.loop.call_soon_threadsafe(self.wake)
 
     def leave(self) -> None:
@@ -208,6 +208,6 @@ def running_loop() -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()
     except RuntimeError:
         raise MisuseError(
-            "this needs a running asyncio event loop, as inside asyncio.run(); without one, and "
-            "under trio in a thread, use generate, chat or logits"
+            "this needs a running asyncio event loop, such as in asyncio.run(); without one, use "
+            "generate, chat or logits, with trio in a thread"
         ) from None

@@ -25,12 +25,12 @@ class ThinkingMarkers:
     opening: str
     """Stands before the thoughts, at the beginning of a reply or at the end of the prompt."""
     closing: str
-    """Stands behind the thoughts."""
+    """Stands after the thoughts."""
     answer_openings: tuple[str, ...] = ()
     """What may stand between the thoughts, or where there are none the prompt, and the answer: a
     part of neither. The longest first."""
     answer_closings: tuple[str, ...] = ()
-    """What may end the answer, and is no part of it."""
+    """Texts that end the answer and are not part of it."""
     further_openings: tuple[str, ...] = ()
     """Where a reply may think several times: what opens the thoughts after the first ones."""
 

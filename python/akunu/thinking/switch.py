@@ -53,7 +53,7 @@ class _Switch:
 
 def _variable(name: str, on: object, off: object) -> _Switch:
     words = [rf"\b{name}\b"]
-    if isinstance(off, str):  # where any value is just written down, it is no switch
+    if isinstance(off, str):  # where any value is just written down, it is not a switch
         words.append(rf"""["']{off}["']""")
     return _Switch(Setting({name: on}), Setting({name: off}), tuple(words))
 
@@ -124,7 +124,7 @@ class ThinkingSwitch:
         on.pop(name, None)
         usual = self._rendered(on)
         free = self._rendered({**on, name: "akunu level"})
-        if free is not None and "akunu level" in free:  # it writes down whatever it is given
+        if free is not None and "akunu level" in free:  # it writes down whatever value it gets
             return ("low", "medium", "high")
         found = []
         for level in LEVELS:

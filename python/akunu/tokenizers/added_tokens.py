@@ -31,10 +31,10 @@ _OPTIONS: Final = ("lstrip", "rstrip", "single_word", "normalized", "is_piece")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddedToken:
-    """What the library knows of an added token beside its text."""
+    """What the library knows of an added token next to its text."""
 
     lstrip: bool = False  # takes the white space before it
-    rstrip: bool = False  # takes the white space behind it
+    rstrip: bool = False  # takes the white space after it
     single_word: bool = False  # only where neither neighbour is a letter, mark, digit or "_"
     normalized: bool = False  # looked for in the normalised text, by its own normalised text
     is_piece: bool = False  # the model's own vocabulary has it: ordinary text may become it
@@ -117,7 +117,7 @@ def read_added(
 def _by_name(reader: Reader, tokens: Sequence[str], special: list[int]) -> dict[int, AddedToken]:
     """Return what llama.cpp knows of a GGUF file by the names in it.
 
-    Beyond that, a Phi-3 that was given another name: the architecture with this tokenizer.
+    Beyond that, a Phi-3 that was passed another name: the architecture with this tokenizer.
     """
     name, architecture, model, pre = (
         value.lower() if isinstance(value := reader.value(key), str) else ""

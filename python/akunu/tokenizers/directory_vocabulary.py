@@ -189,7 +189,7 @@ class _TokenizerJson:
             _refuse_format("the ids of tokens have gaps")
         unknown = self._model.get("unk_id")
         if not isinstance(unknown, int) or unknown not in by_id:
-            _refuse_format(f"model.unk_id is {unknown!r}, which is no token")
+            _refuse_format(f"model.unk_id is {unknown!r}, which is not a token")
         kinds[unknown] = UNKNOWN
         more = np.zeros(len(by_id) - len(pieces))
         metadata: dict[str, Any] = {
@@ -227,7 +227,7 @@ class _TokenizerJson:
     def _added(self) -> list[dict[str, Any]]:
         added = self._described.get("added_tokens") or []
         if not isinstance(added, list) or not all(isinstance(each, dict) for each in added):
-            _refuse_format("added_tokens is no list of objects")
+            _refuse_format("added_tokens is not a list of objects")
         return added
 
     def _put_added(self, by_id: dict[int, str]) -> dict[int, int]:
@@ -270,7 +270,7 @@ class _TokenizerJson:
     def _merges(self) -> list[str]:
         merges = self._model.get("merges")
         if not isinstance(merges, list):
-            _refuse_format("model.merges is no list")
+            _refuse_format("model.merges is not a list")
         joined: list[str] = []
         for index, merge in enumerate(merges):
             if isinstance(merge, list) and len(merge) == 2:
@@ -304,7 +304,7 @@ class _TokenizerJson:
                 if piece.get("split", True):
                     _refuse("pre_tokenizer Metaspace with split is not supported for BPE")
                 if result.metadata["tokenizer.ggml.add_space_prefix"]:
-                    _refuse("pre_tokenizer Metaspace behind another space in front of texts")
+                    _refuse("pre_tokenizer Metaspace after another space before texts")
                 scheme = piece.get("prepend_scheme", "always")
                 if "prepend_scheme" not in piece and piece.get("add_prefix_space") is False:
                     scheme = "never"
@@ -312,7 +312,7 @@ class _TokenizerJson:
                 result.prefix_at_start_only = scheme == "first"
                 result.prefix_unless_there = spells_spaces = True
             elif not (spells_spaces and _splits_at_spaces(piece)):
-                # (Behind what spells spaces, text has none any more: there is nothing to split.)
+                # (After what spells spaces, text has none any more: there is nothing to split.)
                 _refuse(f"pre_tokenizer {_as_json(piece)} is not supported here")
         if not spells_spaces:
             _refuse(
@@ -491,7 +491,7 @@ def _template(directory: Path, settings: dict[str, Any]) -> tuple[str | None, li
         given = named.get("default")
         return (given if isinstance(given, str) else None), notes
     if given is not None and not isinstance(given, str):
-        return None, [f"{_TOKENIZER_CONFIG}: chat_template is ignored: it is no string"]
+        return None, [f"{_TOKENIZER_CONFIG}: chat_template is ignored: it is not a string"]
     return given, []
 
 
@@ -507,7 +507,7 @@ def _json_file(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError) as error:
         raise ModelFormatError(f"{path.name} cannot be read as JSON: {error}") from None
     if not isinstance(given, dict):
-        raise ModelFormatError(f"{path.name} is no JSON object")
+        raise ModelFormatError(f"{path.name} is not a JSON object")
     return given
 
 
@@ -535,7 +535,7 @@ def _splits_at_spaces(piece: dict[str, Any]) -> bool:
 
 
 def _isolates(piece: dict[str, Any]) -> bool:
-    """Whether a Split keeps matches as words of their own, and what is between them.
+    """Whether a Split keeps matches as their own words, and what is between them.
 
     Published expressions of the second form match all of a text, so nothing is removed.
     """
@@ -559,7 +559,7 @@ def _put(by_id: dict[int, str], index: object, text: str, where: str) -> None:
 
 def _mapping(value: object, key: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        _refuse_format(f"{key} is {'missing' if value is None else 'no object'}")
+        _refuse_format(f"{key} is {'missing' if value is None else 'not an object'}")
     return value
 
 

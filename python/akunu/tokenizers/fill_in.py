@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from akunu.tokenizers.tokenizer import Tokenizer
 
-# What stands before the text before, before the text behind, and before what is missing. Where
-# there are two names only, the text behind comes first.
+# What stands before the text before, before the text after, and before what is missing. Where
+# there are two names only, the text after comes first.
 _SPELLINGS: Final = (
     ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),  # Qwen Coder, CodeGemma
     ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),  # StarCoder, Granite
@@ -31,12 +31,12 @@ _SPELLINGS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FillIn:
-    """The tokens with which a model is asked for what is missing."""
+    """The tokens with which a model fills in a gap."""
 
     prefix: int
     suffix: int
     middle: int | None
-    """None: the text behind comes first, and the text before last."""
+    """None: the text after comes first, and the text before last."""
 
     def prompt(self, tokenizer: Tokenizer, before: str, behind: str) -> list[int]:
         """Return the ids of a prompt for what is between two texts."""

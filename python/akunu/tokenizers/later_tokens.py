@@ -14,7 +14,7 @@ from akunu.tokenizers.vocabulary import CONTROL, UNKNOWN, USER_DEFINED, Vocabula
 
 def hidden_of(vocabulary: Vocabulary) -> NDArray[np.bool_]:
     """Return which tokens ordinary text never becomes: control tokens, and user-defined ones that
-    are no pieces of the model."""
+    are not pieces of the model."""
     hidden = np.isin(vocabulary.types, (CONTROL, USER_DEFINED))
     for index, rule in vocabulary.added.items():
         if vocabulary.types[index] == USER_DEFINED:
@@ -46,7 +46,7 @@ class LaterTokens:
     def without_gaps(self, ids: dict[str, int]) -> dict[str, int]:
         """Return the ids of a model and, for those between, names that no text contains.
 
-        The library gives an added token the first id behind all others by counting those.
+        The library gives an added token the first id after all others by counting those.
         """
         if not self:
             return ids
@@ -59,7 +59,7 @@ class LaterTokens:
     ) -> Callable[[str], list[int]]:
         """Add them to a tokenizer that has its normalizer; return what makes ids of a text.
 
-        `spelled`: how a token's text is given to that normalizer.
+        `spelled`: how a token's text is passed to that normalizer.
 
         Other threads run meanwhile: only batches let go of the GIL. A batch without offsets also
         takes about half of the time that `Tokenizer.encode` takes.

@@ -27,12 +27,12 @@ def metaspaces(steps: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def prefixes_first_only(steps: Mapping[str, Any]) -> bool:
-    """Whether a text behind a special token has no space in front, as Metaspace may say."""
+    """Whether a text after a special token has no space in front, as Metaspace may say."""
     return any(step.get("prepend_scheme") == "first" for step in metaspaces(steps))
 
 
 def stop_prefixing(steps: Mapping[str, Any]) -> None:
-    """Change the steps to those of a text behind another, which gets no space in front."""
+    """Change the steps to those of a text after another, which gets no space in front."""
     for step in metaspaces(steps):
         if step.get("prepend_scheme") == "first":
             step["prepend_scheme"] = "never"

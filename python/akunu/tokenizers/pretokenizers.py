@@ -3,7 +3,7 @@
 `FAMILIES` is the table of the engine: the regular expressions that authors published in their
 `tokenizer.json`, applied one after the other (each to the pieces that the ones before it left),
 and what the family implies when the file does not say. The name is the value of
-`tokenizer.ggml.pre`. Whatever no expression matches stays a piece of its own.
+`tokenizer.ggml.pre`. Whatever no expression matches stays its own piece.
 """
 
 from __future__ import annotations

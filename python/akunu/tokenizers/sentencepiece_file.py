@@ -129,4 +129,4 @@ def _signed(value: int) -> int:
 
 
 def _refuse(path: Path, what: str) -> NoReturn:
-    raise ModelFormatError(f"{path.name} {what}: it is no SentencePiece model")
+    raise ModelFormatError(f"{path.name} {what}: it is not a SentencePiece model")

@@ -32,20 +32,20 @@ _LETTER_BYTES = {letter: byte for byte, letter in enumerate(byte_alphabet())}
 
 
 class TokenSpelling:
-    """The bytes of a vocabulary's tokens; those that were asked for are kept."""
+    """The bytes of a vocabulary's tokens; those that were requested are kept."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         """Begin without any."""
         self._vocabulary = vocabulary
         self._types = vocabulary.types.astype(np.uint8).tobytes()
         self.known: list[bytes | None] = [None] * len(vocabulary.tokens)
-        """The bytes of each token that was asked for."""
+        """The bytes of each token that was requested."""
         # Where encoding puts a space in front of text, decoding takes it away again.
         self.strips_space = vocabulary.add_space_prefix or vocabulary.model == "bert"
         self._word_steps: dict[str, Any] | None = None  # see `_word_models`
         if vocabulary.model in WORD_MODELS or (vocabulary.model == "bert" and vocabulary.steps):
             self._word_steps = json.loads(vocabulary.steps)
-        # Whether text behind a special token begins like a new one.
+        # Whether text after a special token begins like a new one.
         self.opens_anew = not vocabulary.space_prefix_at_start_only
 
     @property

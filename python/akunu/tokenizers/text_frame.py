@@ -11,7 +11,7 @@ from akunu.errors import ModelFormatError, UnsupportedModelError
 
 @dataclass(frozen=True, slots=True)
 class TextFrame:
-    """Token ids: at most one before a text and one behind it."""
+    """Token ids: at most one before a text and one after it."""
 
     before: int | None = None
     behind: int | None = None
@@ -35,13 +35,13 @@ def frame_of(processor: Mapping[str, Any]) -> TextFrame | None:
     known = processor.get("special_tokens")
     given = processor.get("single") or []
     if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
-        raise ModelFormatError("tokenizer.json: post_processor.single is no list of objects")
+        raise ModelFormatError("tokenizer.json: post_processor.single is not a list of objects")
     single = _pieces(given, known)
     at = [index for index, (name, _, _) in enumerate(single) if name is not None]
     if len(at) != 1 or at[0] > 1 or len(single) - at[0] > 2:
         raise UnsupportedModelError(
             f"tokenizer.json: post_processor puts {len(single) - 1} tokens around a text; "
-            "akunu has one before and one behind it"
+            "akunu supports one before and one after it"
         )
     before = [index for _, index, _ in single[: at[0]]]
     behind = [index for _, index, _ in single[at[0] + 1 :]]

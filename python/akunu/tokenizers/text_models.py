@@ -147,7 +147,7 @@ def build_sentencepiece(vocabulary: Vocabulary, later: LaterTokens) -> Encode:
 
 
 def _sentencepiece_with(later: LaterTokens, vocabulary: Vocabulary, model: models.BPE) -> Encode:
-    """Leave to the library what happens to a text before such tokens are looked for, and behind."""
+    """Leave to the library what happens to a text before such tokens are looked for, and after."""
     is_by_cutter = vocabulary.space_prefix_unless_there
     spell = [] if vocabulary.spells_spaces_late else [normalizers.Replace(" ", SPACE)]
     compose = [normalizers.NFC()] if vocabulary.nfc else []
@@ -168,7 +168,7 @@ def _sentencepiece_with(later: LaterTokens, vocabulary: Vocabulary, model: model
 
 
 def compose_first(vocabulary: Vocabulary, encode: Encode) -> Encode:
-    """Return an encoder to which a text is given in Unicode's form C, if the vocabulary has that.
+    """Return an encoder to which a text is passed in Unicode's form C, if the vocabulary has that.
 
     The library's, with which models are trained: that of Python depends on Python's version.
     """
@@ -283,8 +283,8 @@ def _fallback_ids(vocabulary: Vocabulary) -> dict[str, int]:
         ids[vocabulary.tokens[vocabulary.unk_id]] = vocabulary.unk_id
     if vocabulary.unk_id is None and len(ids) < 256:
         raise ModelFormatError(
-            f"{TOKENS} has {len(ids)} of 256 byte tokens and there is no "
-            "tokenizer.ggml.unknown_token_id: some text would have no tokens"
+            f"{TOKENS} has {len(ids)} of 256 byte tokens and there is not a "
+            f"tokenizer.ggml.unknown_token_id: some text could not be tokenized"
         )
     return ids
 

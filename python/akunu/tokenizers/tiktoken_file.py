@@ -1,7 +1,7 @@
 """Reads a `tiktoken.model`, as Kimi's models have: a line for each token, its bytes and its rank.
 
 The result has the keys that a GGUF file has for the same tokenizer (`tokenizer.ggml.*`). The file
-says neither how text is cut into words nor which tokens are special: the first is code beside it,
+says neither how text is cut into words nor which tokens are special: the first is code next to it,
 known here by the class that `tokenizer_config.json` names, the second is in that file.
 """
 
@@ -21,20 +21,20 @@ _LARGEST: Final = 1 << 28  # bytes; real ones have 3 MB
 _FAMILY: Final = {"TikTokenTokenizer": "kimi-k2"}
 """Classes of tokenizers, and the families of their expressions."""
 _RESERVED: Final = 256
-"""Special tokens behind those of the file; those without a name have one with their number."""
+"""Special tokens after those of the file; those without a name have one with their number."""
 
 
 def read_tiktoken(path: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tokenizer's numbers under the keys of GGUF; `settings`: tokenizer_config.json.
 
-    Raises ModelFormatError for what is no such file, and UnsupportedModelError where nobody says
+    Raises ModelFormatError for what is no such file, and UnsupportedModelError where no one says
     how it cuts text.
     """
     family = _FAMILY.get(str(settings.get("tokenizer_class")))
     if family is None:
         raise UnsupportedModelError(
-            f"{path.name} does not say how text is cut into words; akunu knows that of the "
-            f"tokenizer_class {', '.join(_FAMILY)}, and tokenizer_config.json says "
+            f"{path.name} does not have the rule that splits text into words; akunu knows it for "
+            f"the tokenizer_class {', '.join(_FAMILY)}, and tokenizer_config.json has "
             f"{settings.get('tokenizer_class')!r}"
         )
     ranks = _ranks(path)
@@ -76,14 +76,14 @@ def _ranks(path: Path) -> dict[bytes, int]:
             text, rank = line.split()
             found[int(rank)] = base64.b64decode(text, validate=True)
         except (ValueError, binascii.Error):
-            _refuse(path, f"line {number} is no token in base64 and its rank")
+            _refuse(path, f"line {number} is not a token in base64 with its rank")
     if not found or sorted(found) != list(range(len(found))):
         _refuse(path, "the ranks of its tokens are not 0, 1, 2, ...")
     ranks = {found[rank]: rank for rank in range(len(found))}
     if len(ranks) != len(found):
-        _refuse(path, "a token is there twice")
+        _refuse(path, "a token occurs twice")
     if missing := [byte for byte in range(256) if bytes([byte]) not in ranks]:
-        _refuse(path, f"the byte {missing[0]} is no token")
+        _refuse(path, f"the byte {missing[0]} is not a token")
     return ranks
 
 
@@ -114,4 +114,4 @@ def _letters() -> list[str]:
 
 
 def _refuse(path: Path, why: str) -> NoReturn:
-    raise ModelFormatError(f"{path.name} is no file of tiktoken: {why}")
+    raise ModelFormatError(f"{path.name} is not a tiktoken file: {why}")

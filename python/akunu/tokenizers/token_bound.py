@@ -20,7 +20,7 @@ class TokenBound:
         """Measure the longest token of a vocabulary."""
         self._is_byte_level = vocabulary.model == "gpt2"
         self._is_composed = vocabulary.nfc
-        # Such a token stands for any white space beside it, too.
+        # Such a token stands for any white space next to it, too.
         self._takes_spaces = any(each.lstrip or each.rstrip for each in vocabulary.added.values())
         self._longest = self._longest_of(vocabulary)
 

@@ -27,7 +27,7 @@ def token_ids(
     if isinstance(tokens, (bytes, bytearray, memoryview)):
         raise ArgumentError(
             f"{argument} is {type(tokens).__name__}; it must be {wanted} "
-            "(bytes of a text become one with .decode())"
+            "(decode bytes with .decode())"
         )
     ids = _array_of(tokens)
     if ids is None:

@@ -62,7 +62,7 @@ class TokenMatcher:
                 if begin > done:
                     pieces.append(text[done:begin])
                 pieces.append(token)
-                done = end  # before `position` where a token lies in the space behind another
+                done = end  # before `position` where a token lies in the space after another
                 break
         if done < len(text):
             pieces.append(text[done:])
@@ -99,7 +99,7 @@ def _is_word_character(character: str) -> bool:
 
 @cache
 def _library() -> Tokenizer:
-    """Return a tokenizer that finds "." where it is a word of its own."""
+    """Return a tokenizer that finds "." where it is its own word."""
     tokenizer = Tokenizer(models.WordLevel({"<unk>": 0}, unk_token="<unk>"))
     tokenizer.add_tokens([LibraryToken(".", single_word=True, normalized=False)])
     return tokenizer

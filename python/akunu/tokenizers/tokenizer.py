@@ -132,7 +132,7 @@ class Tokenizer:
 
     @property
     def memory_bytes(self) -> int:
-        """About how many bytes it takes; more once it was given text and has built what merges."""
+        """About how many bytes it takes; more once it was passed text and has built what merges."""
         vocabulary = self._vocabulary
         lists: list[list[str]] = [
             vocabulary.tokens,
@@ -171,7 +171,7 @@ class Tokenizer:
 
     @property
     def unk_id(self) -> int | None:
-        """The token for what has no other."""
+        """The token for text without another one."""
         return self._vocabulary.unk_id
 
     @property
@@ -220,7 +220,7 @@ class Tokenizer:
         return frozenset(np.flatnonzero((types == CONTROL) | (types == UNKNOWN)).tolist())
 
     def control_tokens(self) -> dict[str, int]:
-        """Return the control tokens by name, without those whose name is no text."""
+        """Return the control tokens by name, without those whose name is not text."""
         tokens = {self._vocabulary.tokens[index]: index for index in self.control_ids}
         tokens.pop("", None)
         return tokens
@@ -273,7 +273,7 @@ class Tokenizer:
         last = vocabulary.eos_id if add_special and vocabulary.add_eos else None
         if is_bert and add_special:
             first, last = vocabulary.bos_id, vocabulary.sep_id
-        # What the text itself begins and ends with, if that is a token of its own.
+        # What the text itself begins and ends with, if that is its own token.
         finds_later = parse_special and self._has_normalized_control
         begins, ends = (ids[:1], ids[-1:]) if finds_later else (pieces[:1], pieces[-1:])
         if first is not None and begins != [first]:
@@ -287,7 +287,7 @@ class Tokenizer:
     ) -> EncodedPair:
         """Return two texts as the model reads them together.
 
-        `most_of_second`: so many tokens of the second text at most, its first ones. Raises
+        `most_of_second`: this many tokens of the second text at most, its first ones. Raises
         UnsupportedModelError where the file does not say how texts are joined.
 
         >>> tokenizer.encode_pair("a cat", "dogs")  # doctest: +SKIP
@@ -295,9 +295,7 @@ class Tokenizer:
         """
         between = self._vocabulary.pair_between
         if not between:
-            raise UnsupportedModelError(
-                "the model's tokenizer does not say how two texts are joined to be read together"
-            )
+            raise UnsupportedModelError("the model's tokenizer has no rule for joining two texts")
         tail = self.encode(second, add_special=False)[:most_of_second]
         whole = self.encode("")  # what stands around a text
         is_opened = bool(whole) and whole[0] != between[0]
@@ -310,7 +308,7 @@ class Tokenizer:
         """Return the ids of a prompt given as pieces: a str is text, an int is a token itself.
 
         Nothing is added, and no text becomes a control token. White space that belongs to a token
-        beside it is left out.
+        next to it is left out.
         """
         ids: list[int] = []
         opens = True  # at the start and after a special token
@@ -324,9 +322,10 @@ class Tokenizer:
         return ids
 
     def without_taken_spaces(self, pieces: Iterable[str | int]) -> list[str | int]:
-        """Return pieces (see `encode_pieces`) without the white space that a token beside it takes.
+        """Return pieces (see `encode_pieces`) without the white space that a token next to it
+        takes.
 
-        Some models' tokens do, those of Phi-3 what stands behind them. Other tokens in that space
+        Some models' tokens do, those of Phi-3 what stands after them. Other tokens in that space
         stay, as the `tokenizers` library has it.
         """
         if type(pieces) is not list:
@@ -365,7 +364,7 @@ class Tokenizer:
     def _encode_parts(
         self, parts: Iterable[str | int], opens: bool, parse_special: bool = False
     ) -> tuple[list[int], bool]:
-        """Return ids of text and tokens, and whether text behind them opens anew."""
+        """Return ids of text and tokens, and whether text after them opens anew."""
         ids: list[int] = []
         for part in parts:
             if isinstance(part, int):
@@ -393,7 +392,7 @@ class Tokenizer:
         """Return the text of `ids`; bytes that are not UTF-8 become U+FFFD.
 
         `skip_special` leaves control tokens out. For byte-level BPE `decode(encode(text,
-        add_special=False)) == text` always, but for white space that belongs to a token beside it;
+        add_special=False)) == text` always, but for white space that belongs to a token next to it;
         for SentencePiece unless the text contains U+2581; WordPiece keeps neither case nor spacing.
         Raises ArgumentError for an id out of range.
         """
@@ -435,8 +434,8 @@ class Tokenizer:
 
         `keep`: texts; a control token that is one of them, or a part of one, is not skipped.
 
-        `prompt`: the ids before the first one pushed, where the text goes on from them; it decides
-        whether a leading space belongs to the text.
+        `prompt`: the ids before the first one pushed, where the text continues from them; it
+        decides whether a leading space belongs to the text.
         """
         skipped: Set[int] = self.control_ids if skip_special else frozenset()
         if skipped and keep:
@@ -444,7 +443,7 @@ class Tokenizer:
         return TokenStream(self._spelling, skipped=skipped, prompt=prompt)
 
     def _skipped_beside(self, keep: tuple[str, ...]) -> frozenset[int]:
-        """Return the control tokens that are no part of these texts."""
+        """Return the control tokens that are not part of these texts."""
         found = self._skipped.get(keep)
         if found is None:
             names = self.control_tokens()

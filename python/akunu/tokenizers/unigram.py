@@ -75,14 +75,14 @@ def pieces_of(model: Mapping[str, Any]) -> tuple[list[str], NDArray[np.floating[
     """Return the pieces of a tokenizer.json and their scores; ModelFormatError for others."""
     vocabulary = model.get("vocab")
     if not isinstance(vocabulary, list) or not vocabulary:
-        raise ModelFormatError("tokenizer.json: model.vocab is no list of pieces")
+        raise ModelFormatError("tokenizer.json: model.vocab is not a list of pieces")
     pieces: list[str] = []
     scores: list[float] = []
     for index, entry in enumerate(vocabulary):
         is_pair = isinstance(entry, list) and len(entry) == 2
         if not is_pair or not isinstance(entry[0], str) or not isinstance(entry[1], (int, float)):
             raise ModelFormatError(
-                f"tokenizer.json: model.vocab[{index}] is no pair of a piece and its score"
+                f"tokenizer.json: model.vocab[{index}] is not a pair of a piece and its score"
             )
         pieces.append(entry[0])
         scores.append(float(entry[1]))

@@ -41,7 +41,7 @@ SCORES: Final = "tokenizer.ggml.scores"
 MERGES: Final = "tokenizer.ggml.merges"
 CHAT_TEMPLATE: Final = "tokenizer.chat_template"
 
-# A model that has these can be spoken to without a template of its own.
+# A model that has these can be spoken to without its own template.
 CHATML_TOKENS: Final = ("<|im_start|>", "<|im_end|>")
 
 # Tokens after which a model has said what it had to say, best known first: where the file names
@@ -82,7 +82,7 @@ class Vocabulary:
     model: str  # one of MODELS ("t5" is Unigram) or WORD_MODELS
     pre: PreTokenizer
     tokens: list[str]  # "" where `raw` has the token
-    raw: dict[int, bytes]  # tokens that are not UTF-8: no text becomes one of them
+    raw: dict[int, bytes]  # tokens that are not UTF-8: text is never tokenized to them
     types: NDArray[np.int32]  # [n_tokens], one of NORMAL .. BYTE
     scores: NDArray[np.floating[Any]] | None  # [n_tokens], of "llama" and "t5"
     merges: list[str]  # "left right", best first; of "llama" only where there are no scores
@@ -103,7 +103,7 @@ class Vocabulary:
     chat_template: str | None
     chat_template_fault: str  # why the file's template cannot be used, "" where nothing is wrong
     notes: tuple[str, ...]  # what the file says and was ignored, a line each
-    # Of those with `add_space_prefix`: whether text behind a special token has none.
+    # Of those with `add_space_prefix`: whether text after a special token has none.
     space_prefix_at_start_only: bool = False
     # What stands between two texts that are read together; (): the file does not say.
     pair_between: tuple[int, ...] = ()
@@ -150,7 +150,9 @@ def read_vocabulary(metadata: Metadata, models: Sequence[str] = MODELS) -> Vocab
     if not tokens:
         raise ModelFormatError(f"{TOKENS} is empty")
     if raw:
-        reader.notes.append(f"{_some(raw, TOKENS)} not valid UTF-8: no text becomes one of them")
+        reader.notes.append(
+            f"{_some(raw, TOKENS)} not valid UTF-8: text is never tokenized to them"
+        )
     ids = _ids_by_text(tokens)
     types = _types(reader, len(tokens))
     # tokenizer.json has merges where SentencePiece has scores.
@@ -287,7 +289,7 @@ def _some(indices: Iterable[int], key: str) -> str:
 
 def _nothing_to_add(name: str) -> str:
     key = f"tokenizer.ggml.{name}_token_id"
-    return f"{key} is missing: no {name.upper()} is added to texts, although the model wants one"
+    return f"{key} is missing: no {name.upper()} is added to texts, although the model expects one"
 
 
 def _merges(reader: Reader) -> list[str]:

@@ -109,7 +109,7 @@ def spell(steps: Mapping[str, Any], token: str) -> bytes:
 
 
 def build_words(vocabulary: Vocabulary, later: LaterTokens) -> Callable[[str, bool], list[int]]:
-    """Return the encoder of ordinary text; words that are no tokens become unknown."""
+    """Return the encoder of ordinary text; words that are not tokens become unknown."""
     steps = json.loads(vocabulary.steps)
     hidden = hidden_of(vocabulary).tolist()
     names = {name: i for i, name in enumerate(library_names(vocabulary.tokens, hidden))}

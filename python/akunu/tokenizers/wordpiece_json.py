@@ -106,7 +106,7 @@ def _special(described: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _frame(processor: object) -> tuple[str, str]:
-    """Return the tokens before and behind a text."""
+    """Return the tokens before and after a text."""
     if isinstance(processor, dict) and processor.get("type") == "BertProcessing":
         return str(processor["cls"][0]), str(processor["sep"][0])
     single = processor.get("single") if isinstance(processor, dict) else None
@@ -114,7 +114,7 @@ def _frame(processor: object) -> tuple[str, str]:
         ends = [single[index].get("SpecialToken", {}).get("id") for index in (0, 2)]
         if all(isinstance(end, str) for end in ends):
             return ends[0], ends[1]
-    _refuse("post_processor does not put one token before a text and one behind it")
+    _refuse("post_processor does not put one token before a text and one after it")
 
 
 def _normalizer(normalizer: object) -> dict[str, bool]:

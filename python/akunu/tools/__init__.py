@@ -1,4 +1,4 @@
-"""Tools that a model may call: how they are given, and how their calls are read.
+"""Tools that a model may call: how they are passed, and how their calls are read.
 
 `notation` says how a family of models writes calls, `families` lists them, `recognise` tells a
 model's from its chat template, and `calls` has what comes out.

@@ -34,7 +34,7 @@ class ToolCall:
     arguments_text: str
     """The arguments as JSON, in the model's own spelling."""
     function: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
-    """The Python function, where the tool was given as one: `call.function(**call.arguments)`."""
+    """The Python function, where the tool was passed as one: `call.function(**call.arguments)`."""
 
     is_cut: bool = False
     """Whether `max_tokens` or the context ended the reply within it: do not call anything then.

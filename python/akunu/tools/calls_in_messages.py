@@ -40,8 +40,8 @@ def _calls_as_text(template: ToolTemplate, calls: Sequence[Mapping[str, Any]], w
     notation = template.tool_notation
     if notation is None:
         raise ArgumentError(
-            f"{where}: this model's chat template leaves calls out, and how the model writes them "
-            "is not known; put them into the content as the model's authors say"
+            f"{where}: this model's chat template does not write calls, and its notation is not "
+            f"known; put them into the content in the notation of the model's authors"
         )
     wanted = [(call["function"]["name"], call["function"]["arguments"]) for call in calls]
     text = calls_as_text(notation.family.ways[0], wanted)
@@ -50,9 +50,9 @@ def _calls_as_text(template: ToolTemplate, calls: Sequence[Mapping[str, Any]], w
         if [(call.name, call.arguments) for call in calls_of(deltas)] == wanted:
             return text
     raise ArgumentError(
-        f"{where}: this model's chat template leaves calls out, and its notation "
-        f"({notation.family.name}) cannot say these; put them into the content as the model's "
-        "authors say"
+        f"{where}: this model's chat template does not write calls, and its notation "
+        f"({notation.family.name}) cannot express these; put them into the content in the "
+        f"notation of the model's authors"
     )
 
 

@@ -31,7 +31,7 @@ def arguments_so_far(text: str) -> dict[str, Any]:
     {'city': 'Rome', 'days': [1, 2]}
     """
     if not begins_object(text):
-        raise ValueError("it begins no object")
+        raise ValueError("it does not begin an object")
     closers = ""  # of the arrays and objects around this place
     end, closing = 0, "{}"  # of what is whole, and what closes it
     in_string = is_escaped = False

@@ -46,7 +46,7 @@ class Tools:
     definitions: tuple[dict[str, Any], ...]
     """As OpenAI has them: `{"type": "function", "function": {"name": ...}}`."""
     functions: Mapping[str, Callable[..., Any]]
-    """Those that were given as functions, by their names."""
+    """Those that were passed as functions, by their names."""
 
     @property
     def schemas(self) -> dict[str, Mapping[str, Any]]:
@@ -84,7 +84,7 @@ def checked_tools(tools: object) -> Tools:
             definition = _checked(plain(tool, where), where)
         name = definition["function"]["name"]
         if name in seen:
-            raise ArgumentError(f"{where} is named {name!r}, as one before it is")
+            raise ArgumentError(f"{where} has the name {name!r} of an earlier tool")
         seen.add(name)
         definitions.append(definition)
     return Tools(tuple(definitions), functions)
@@ -105,8 +105,8 @@ def _checked(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
     given = [key for key in _SCHEMA_KEYS if function.get(key) is not None]
     if len(given) > 1:
         raise ArgumentError(
-            f"{where}: {name!r} has {' and '.join(map(repr, given))}, which say the same: "
-            "leave one of them"
+            f"{where}: {name!r} has {' and '.join(map(repr, given))}, which mean the same: keep "
+            f"one of them"
         )
     parameters = function[given[0]] if given else {}
     if not isinstance(parameters, Mapping):
@@ -142,7 +142,7 @@ def definition_of(function: Callable[..., Any]) -> dict[str, Any]:
     """
     name = getattr(function, "__name__", "")
     if not _NAME.fullmatch(name) or name == "<lambda>":
-        raise ArgumentError(f"{function!r} has no name that a model could call it by")
+        raise ArgumentError(f"{function!r} has no name for the model to call")
     try:
         signature = inspect.signature(function)
         hints = typing.get_type_hints(function, include_extras=True)
@@ -154,9 +154,7 @@ def definition_of(function: Callable[..., Any]) -> dict[str, Any]:
     required = []
     for parameter in signature.parameters.values():
         if parameter.kind is parameter.POSITIONAL_ONLY:
-            raise ArgumentError(
-                f"{name!r} has the parameter {parameter.name!r} without a name to call it by"
-            )
+            raise ArgumentError(f"{name!r} has the parameter {parameter.name!r} without a name")
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise ArgumentError(
                 f"{name!r} takes *{parameter.name}; a tool has a fixed list of parameters"
@@ -218,7 +216,7 @@ def schema_of(annotation: Any, where: str) -> dict[str, Any]:
     if dataclasses.is_dataclass(annotation) or typing.is_typeddict(annotation):
         return _object_schema(annotation, where)
     shown = getattr(annotation, "__name__", repr(annotation))
-    raise ArgumentError(f"{where} is annotated {shown}, which JSON has nothing like")
+    raise ArgumentError(f"{where} is annotated {shown}, which has no JSON type")
 
 
 def _object_schema(annotation: Any, where: str) -> dict[str, Any]:

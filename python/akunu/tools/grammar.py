@@ -20,7 +20,7 @@ from akunu.tools.text_reader import MARKING
 from akunu.tools.values import first_word, json_types
 
 _SPACE: Final = "WS?"
-_FORM: Final = "form"  # the name of the grammar of a form, beside the one of calls
+_FORM: Final = "form"  # the name of the grammar of a form, next to the one of calls
 
 
 def required_calls(
@@ -61,7 +61,8 @@ def optional_calls(
     *,
     most: int | None,
 ) -> Grammar | None:
-    """Return free text up to the opening of a call, then calls; None: the opening is no marker."""
+    """Return free text up to the opening of a call, then calls; None: the opening is not a
+    marker."""
     opening = next(iter(_trigger_openings(way)), "")
     if way.at_start or not MARKING & set(opening):
         return None
@@ -78,7 +79,7 @@ def _trigger_openings(way: Notation) -> list[str]:
 
 
 def _trigger(text: str, control_tokens: Mapping[str, int]) -> tuple[str | tuple[int, ...], str]:
-    """Return what free text ends with, and what of `text` is left behind it."""
+    """Return what free text ends with, and what of `text` is left after it."""
     first = next(iter(_pieces(text, control_tokens)))
     if isinstance(first, int):
         name = next(name for name, token in control_tokens.items() if token == first)
@@ -115,8 +116,7 @@ class _Rules:
             parts = json.loads(form.llguidance)["grammars"]
             if form.after is not None or len(parts) != 1:
                 raise ArgumentError(
-                    "grammar has free text of its own or several parts; beside tools it may have "
-                    "neither"
+                    "grammar has free text or several parts; with tools it may have neither"
                 )
             grammars.append({**parts[0], "name": _FORM})
         return json.dumps({"grammars": grammars})
@@ -302,7 +302,7 @@ class _Rules:
         first = first_word(closing)
         if isinstance(next(iter(_pieces(first, self._control_tokens))), int):
             return f"{self._rule('TEXT', '/(?s:.*)/')} {self.literal(closing)}"
-        # The text ends with the first such one: a lexer would go on otherwise.
+        # The text ends with the first such one: a lexer would continue otherwise.
         name = self._rule(f"text[suffix={_quoted(first)}]", "/(?s:.*)/")
         return f"{name} {self.literal(closing.lstrip()[len(first) :])}"
 

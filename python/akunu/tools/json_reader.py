@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from akunu.tools.text_reader import TextReader, Waiting
 
-MAX_DEPTH: Final = 100  # of arrays and objects; what is deeper is no call
+MAX_DEPTH: Final = 100  # of arrays and objects; what is deeper is not a call
 
 _WORD: Final = re.compile(r"[-+.0-9A-Za-z]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")

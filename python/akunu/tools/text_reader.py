@@ -25,7 +25,7 @@ class TextReader:
 
     @property
     def rest(self) -> str:
-        """What has come and was not read."""
+        """The text that has come and was not read."""
         return self.text[self.at :]
 
     def forget(self) -> None:
@@ -51,7 +51,7 @@ class TextReader:
         return self.text[self.at]
 
     def skip_space(self) -> Waiting[None]:
-        """Go to the next character that is no whitespace."""
+        """Go to the next character that is not whitespace."""
         while (yield from self.peek()).isspace():
             self.at += 1
 
@@ -87,7 +87,7 @@ class Markers:
     def begun(self, text: str) -> int:
         """Return where a marker has begun that the text does not complete; its length: nowhere.
 
-        One letter is no beginning, nor are letters that may as well begin a word.
+        One letter is not a beginning, nor are letters that may as well begin a word.
         """
         place, found = self.find(text, 0, is_over=False)
         if found is None and len(text) - place > 1 and MARKING & set(text[place:]):
@@ -97,7 +97,7 @@ class Markers:
     def find(self, text: str, begin: int, *, is_over: bool) -> tuple[int, str | None]:
         """Return where the first marker is, and which; or None and up to where there is none.
 
-        Behind that place, the text may go on to be a marker, unless it is over.
+        After that place, the text may go on to be a marker, unless it is over.
         """
         place, found = len(text), None
         for marker in self._markers:

@@ -87,8 +87,8 @@ def chat_tools(
     must_call = choice != "auto"
     if family is None and must_call:
         raise UnsupportedModelError(
-            f"tool_choice is {choice!r}, but how this model writes calls is not known: its chat "
-            "template shows a notation that is none of those in akunu.tools.families"
+            f"tool_choice is {choice!r}, but the notation of tool calls in this model's "
+            "chat template is not in akunu.tools.families"
         )
     return ChatTools(
         messages=messages,

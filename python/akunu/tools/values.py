@@ -29,7 +29,7 @@ def json_types(schema: object) -> frozenset[str]:
     """Return the JSON types that a schema allows; none: it does not say."""
     if not isinstance(schema, Mapping):
         return frozenset()
-    # A default that is null is a value that may be given, whatever the type says.
+    # A default that is null is a value that may be passed, whatever the type says.
     nothing = {"null"} if "default" in schema and schema["default"] is None else set()
     named = schema.get("type")
     if isinstance(named, str):
@@ -315,7 +315,8 @@ def _refuse() -> Any:
 
 
 def read_words(reader: TextReader, quote: str, emit: Emit, depth: int = 0) -> Waiting[bool]:
-    """Read a value whose keys are bare words; return whether there is one. `emit` gets its JSON."""
+    """Read a value whose keys are bare words; return whether there is one. `emit` gets its "
+    "JSON."""
     yield from reader.skip_space()
     if depth > MAX_DEPTH:
         return False

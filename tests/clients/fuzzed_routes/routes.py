@@ -49,7 +49,7 @@ def map_body(context, body):
     }
     for name in [*found]:
         note = described["properties"].get(name, {}).get("description", "")
-        if note.startswith("Not done here"):
+        if note.startswith("Not supported"):
             del found[name]
     if "model" in described["properties"]:
         found["model"] = "ember"

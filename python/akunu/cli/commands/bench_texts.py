@@ -22,7 +22,7 @@ from akunu.model_facts import ModelConfig
 from akunu.options.load_options import kv_bytes
 from akunu.options.text_options import LoadOptions
 
-_PAGE = 256  # the cache is given out in pages of so many positions
+_PAGE = 256  # the cache is given out in pages of this many positions
 _SPEEDS = ("prompt_tokens_per_second", "reply_tokens_per_second", "all_tokens_per_second")
 _HEADER = ("prompts", "first token, ms", "", "", "between, ms", "", "", "prompt", "reply", "all")
 
@@ -120,7 +120,7 @@ def _config(path: Path, options: LoadOptions) -> ModelConfig:
 
 
 def _cache_bytes(config: ModelConfig, kv_type: str, positions: int) -> int:
-    """Return the bytes of the cache that a text of so many positions takes, in whole pages."""
+    """Return the bytes of the cache that a text of this many positions takes, in whole pages."""
     pages = -(-(positions + 1) // _PAGE)
     return pages * _PAGE * config.n_layers * kv_bytes(kv_type, config.cache_dim)
 
@@ -137,7 +137,7 @@ def _read(path: Path) -> dict[str, Any]:
         {case["case"] for case in found["cases"]}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArgumentError(
-            f"--compare {path}: this is no JSON that `akunu bench --texts -o json` wrote ({error})"
+            f"--compare {path}: this is not JSON from `akunu bench --texts -o json` ({error})"
         ) from None
     return dict(found)
 

@@ -58,7 +58,7 @@ class ChatCommand:
     continues: bool
     """Go on with the last conversation."""
     conversation: Path | None
-    """The file of a conversation to go on with."""
+    """The file of a conversation to continue with."""
     keeps: bool
     """Keep what is typed and answered, for the next chat."""
     load: LoadOptions
@@ -142,7 +142,7 @@ class ChatCommand:
                 )
         if words and self.prompt is not None:
             raise console.UsageError(
-                f'the question is given twice: "{shortened(" ".join(words))}", and with --prompt'
+                f'the question is set twice: "{shortened(" ".join(words))}", and with --prompt'
             )
         if words:
             return name, as_unicode(" ".join(words), "the question")
@@ -162,14 +162,16 @@ class ChatCommand:
     def _saved(self) -> SavedConversation | None:
         if self.conversation is not None:
             if self.continues:
-                raise console.UsageError("--continue and --load are two ways to name one thing")
+                raise console.UsageError(
+                    "--continue and --load both choose a conversation: use one of them"
+                )
             return read_conversation(self.conversation.expanduser())
         if not self.continues:
             return None
         path = last_conversation_path()
         if path is None or not path.exists():
             raise console.UsageError(
-                "--continue: there is no last conversation; a chat at a terminal keeps its own"
+                "--continue: there is no last conversation. A chat at a terminal keeps one"
             )
         return read_conversation(path)
 
@@ -195,14 +197,15 @@ class ChatCommand:
 
     def _check_images(self) -> None:
         if self.images and self.continues:
-            raise console.UsageError("--image and --continue: what is kept of a chat has no images")
+            raise console.UsageError("--image and --continue: a kept conversation has no images")
 
     def _images(self, model: Model) -> list[bytes]:
         if not self.images:
             return []
         if not model.reads_images:
             raise ArgumentError(
-                f"--image: {title_of(model)} reads no images; docs/images.md says which models do"
+                f"--image: {title_of(model)} does not read images; docs/images.md lists models "
+                f"that do"
             )
         return [read_image(path) for path in self.images]
 
@@ -243,13 +246,13 @@ def _whole_question(question: str | None) -> str:
             raise console.UsageError("standard input is empty: there is no question")
         if filled is None and has_unread_input():
             console.say(
-                "akunu: standard input is not read beside a question; {stdin} in the question "
-                "asks for it, </dev/null says that there is none"
+                "akunu: a question is set, so standard input is not read. Put {stdin} in the "
+                "question to read it, or add </dev/null"
             )
         return question if filled is None else filled
     piped = standard_input().rstrip("\r\n")
     if not piped.strip():
         raise console.UsageError(
-            "standard input is empty and no terminal: give a question with --prompt"
+            "standard input is empty and not a terminal: set a question with --prompt"
         )
     return piped

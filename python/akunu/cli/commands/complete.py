@@ -42,7 +42,7 @@ def complete_text(
 ) -> int:
     """Write what follows the text to stdout as it comes, or all of it as JSON at the end.
 
-    `form`: what the text may be. `n`: so many texts, in JSON a list. `parse_special`: names of
+    `form`: what the text may be. `n`: this many texts, in JSON a list. `parse_special`: names of
     control tokens in the text are such tokens. `loop_guard`: a text that goes round in circles is
     stopped.
     """
@@ -50,14 +50,16 @@ def complete_text(
         raise console.UsageError(f"--n is {n}; it must be an integer from 1 to {MOST_ANSWERS}")
     for name in ("logprobs", "prompt_logprobs"):
         if getattr(sampling, name) is not None and not as_json:
-            raise console.UsageError(f"--{name.replace('_', '-')} needs --json, which shows them")
+            raise console.UsageError(
+                f"--{name.replace('_', '-')} needs --json, which has a place for them"
+            )
     has_text = prompt is not None or path is not None
     if not has_text:
         _check_is_no_text(model_name)
     text = text_of(prompt, path, command="complete")
     if not text and prompt is None:
         where = "standard input" if path is None or str(path) == "-" else str(path)
-        raise console.UsageError(f"{where} is empty: there is no text to go on from")
+        raise console.UsageError(f"{where} is empty: there is no text to continue")
     with _loaded(model_name, load, has_text=has_text) as model:
         given: str | list[int] = text
         if parse_special:
@@ -117,7 +119,7 @@ def _check_is_no_text(name: str) -> None:
     """Raise UsageError for a model's name that is a text."""
     if any(character.isspace() for character in name.strip()) and not Path(name).exists():
         raise console.UsageError(
-            f'there is no model "{shortened(name)}"; if this is the text, it goes behind --prompt: '
+            f'there is no model "{shortened(name)}"; if this is the text, write it after --prompt: '
             f"akunu complete --prompt {shlex.quote(shortened(name))}"
         )
 
@@ -161,7 +163,7 @@ def _fits(completion: Completion) -> dict[str, object]:
 
 
 def _logprobs(completion: Completion) -> dict[str, object]:
-    """Return those that were asked for."""
+    """Return those that were requested."""
 
     def shown(one: TokenLogprob | None) -> dict[str, object] | None:
         if one is None:

@@ -37,7 +37,7 @@ class ConvertCommand:
         path = model_path(self.source)
         if not _core.is_model_directory(path):
             raise ArgumentError(
-                f"{path} is no Hugging Face or MLX directory; akunu quantize takes GGUF files"
+                f"{path} is not a Hugging Face or MLX directory; akunu quantize reads GGUF files"
             )
         started = time.monotonic()
         source = DirectorySource(path)
@@ -51,7 +51,7 @@ class ConvertCommand:
         return 0
 
     def _wishes(self, source: DirectorySource) -> Wishes:
-        """What is asked for, else every matrix as it lies."""
+        """The requested types, else those that the matrices have."""
         if self.type_name is not None:
             try:
                 return Wishes(recipe=recipe_named(self.type_name), allow_requantize=True)

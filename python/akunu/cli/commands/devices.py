@@ -29,7 +29,7 @@ def unused_gpu() -> str:
     levels = _core.levels("cuda") if "cuda" in _core.backends() else []
     if not any(level["is_available"] and not level["is_built"] for level in levels):
         return ""
-    return "An NVIDIA GPU is here, but not akunu's kernels for it: `pip install akunu-cuda`."
+    return "akunu's kernels for this machine's NVIDIA GPU are missing: `pip install akunu-cuda`."
 
 
 def missing_levels() -> str:
@@ -38,7 +38,8 @@ def missing_levels() -> str:
     missing = [str(x["name"]) for x in levels if x["is_available"] and not x["is_built"]]
     if not missing:
         return ""
-    return f"{', '.join(missing)}: this build lacks them, a wheel or `{_ALL_LEVELS}` has them"
+    found = ", ".join(missing)
+    return f"{found}: this build does not have them; a wheel or `{_ALL_LEVELS}` has them"
 
 
 def _described(key: str, value: object) -> tuple[str, str]:

@@ -32,7 +32,7 @@ _ANSWER = "19"
 def examine(cache_dir: str | None = None) -> int:
     """Write what there is to stdout; return 1 where something does not work.
 
-    What is in `cache_dir` is counted, and prefixes are written there and read back.
+    The files in `cache_dir` are counted, and prefixes are written there and read back.
     """
     write_facts("program", _program())
     problem = _examine_devices()

@@ -72,20 +72,20 @@ def texts_of(
     `json_lines`: each line is a JSON text, or an object that has one as "text". Raises UsageError.
     """
     if given and path is not None:
-        raise console.UsageError("texts as arguments and --file are two ways to give them")
+        raise console.UsageError("texts are set by arguments and by --file: use one of them")
     if given:
         return [as_unicode(text, "a text") for text in given]
     options = "arguments or --file"
     # Not splitlines(): it also splits where Unicode has separators, which are part of a text.
     lines = text_of(None, path, command=command, options=options).split("\n")
-    if not lines[-1]:  # behind the last newline there is no line
+    if not lines[-1]:  # after the last newline there is no line
         lines.pop()
     numbered = [(n, line.removesuffix("\r")) for n, line in enumerate(lines, 1) if line.strip()]
     if not numbered:
         raise console.UsageError("there is no text: every line is empty")
     if n_empty := len(lines) - len(numbered):
         what = "1 empty line is" if n_empty == 1 else f"{n_empty} empty lines are"
-        console.say(f"akunu: {what} left out: texts are counted without")
+        console.say(f"akunu: {what} left out: the numbers of texts do not include it")
     if not json_lines:
         return [line for _, line in numbered]
     return [_from_json(line, number) for number, line in numbered]
@@ -95,8 +95,8 @@ def _from_json(line: str, number: int) -> str:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise console.UsageError(f"line {number} is no JSON: {error}") from None
+        raise console.UsageError(f"line {number} is not JSON: {error}") from None
     text = found.get("text") if isinstance(found, dict) else found
     if not isinstance(text, str):
-        raise console.UsageError(f'line {number} must be a JSON text, or an object with a "text"')
+        raise console.UsageError(f'line {number} must be a JSON string, or an object with a "text"')
     return text

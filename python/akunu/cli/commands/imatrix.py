@@ -35,7 +35,7 @@ def write_imatrix(
         raise console.UsageError(f"--chunks is {chunks}; it must be 1 or more")
     path = model_path(name)
     if _core.is_model_directory(os.fspath(path)):
-        raise ArgumentError(f"{path} is no GGUF file; akunu convert makes one of it")
+        raise ArgumentError(f"{path} is not a GGUF file; akunu convert writes one")
     target = target.expanduser()
     check_target(target, force=force, sources=[path, text_file])
     refuse_encoder(path, load, "imatrix")
@@ -46,7 +46,7 @@ def write_imatrix(
     if n_chunks == 0:
         raise ArgumentError(
             f"the text has {len(tokens)} tokens, less than a chunk of {context}; "
-            "--context makes chunks shorter"
+            "set a smaller --context"
         )
     done = 0
     with Progress(lambda: f"chunk {done + 1} of {n_chunks}"):

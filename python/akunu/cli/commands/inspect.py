@@ -145,7 +145,7 @@ def _speech_facts(model: Model | SpeechModel, audio: dict[str, int]) -> dict[str
 
 
 def _launches(labels: list[str]) -> dict[str, Any]:
-    """Return how many commands a step has: per layer (as a range), beside the layers, in all."""
+    """Return how many commands a step has: per layer (as a range), next to the layers, in all."""
     per_layer: Counter[int] = Counter()
     others = []
     first_layer = []

@@ -42,7 +42,7 @@ class ListenCommand:
             live = LiveTranscription(model, **self.arguments)
             try:
                 with recording(self.microphone) as blocks:
-                    console.say("akunu: listening; Ctrl-C ends it")
+                    console.say("akunu: listening; Ctrl-C stops")
                     for samples in first_seconds(blocks, self.seconds):
                         if (said := live.feed(samples)) is not None:
                             shown.add(said)
@@ -57,7 +57,7 @@ class ListenCommand:
 def first_seconds(
     blocks: Iterable[NDArray[np.float32]], seconds: float | None
 ) -> Iterator[NDArray[np.float32]]:
-    """Yield the blocks up to so many seconds, the last one cut there; None: all of them.
+    """Yield the blocks up to this many seconds, the last one cut there; None: all of them.
 
     A block may be longer than all that is wanted: what came while the reader was busy is one.
     """
@@ -73,7 +73,7 @@ def show_microphones() -> int:
     """Write a line for each microphone."""
     found = microphones()
     if not found:
-        console.say("akunu: there is no microphone that PortAudio can see")
+        console.say("akunu: PortAudio finds no microphone")
     for each in found:
         print(f"{'*' if each.is_default else ' '} {each.number}  {each.name}")
     return 0
@@ -99,7 +99,7 @@ class _PlainLines:
 
 
 class _TerminalLines:
-    """Shows what is confirmed and, dimmed, what may still change behind it."""
+    """Shows what is confirmed and, dimmed, what may still change after it."""
 
     def __init__(self) -> None:
         width = console.terminal_size(sys.stdout)[0]

@@ -18,7 +18,7 @@ from akunu.hub.packaged_models import PACKAGED_MODELS
 
 
 def list_models(*, as_json: bool) -> int:
-    """Write the models on this machine to stdout, whoever put them there."""
+    """Write the models on this machine to stdout, whichever program put them there."""
     with Progress(lambda: "looking into the models here"):
         found = [(model, model.problem()) for model in local_models.models_here()]
     if as_json:
@@ -64,7 +64,9 @@ def remove_models(names: list[str], *, is_sure: bool) -> int:
         chosen.update(dict.fromkeys(_removable(name)))
     models = list(chosen)
     if not is_sure and not console.is_terminal(sys.stdin):
-        raise UsageError("remove asks before it deletes, and there is no terminal: add --yes")
+        raise UsageError(
+            "standard input is not a terminal, so remove cannot ask for confirmation: add --yes"
+        )
     for model in models:
         state = "" if model.is_whole else ", unfinished"
         console.tell(f"{model.name} ({bytes_text(model.size())}{state}), {model.path}")
@@ -91,7 +93,7 @@ def _removable(name: str) -> list[LocalModel]:
         else:
             raise
         raise ArgumentError(
-            f"{name} belongs to {owner}, so akunu leaves it alone; {tool}"
+            f"{name} belongs to {owner}, so akunu does not remove it; {tool}"
         ) from None
 
 

@@ -85,7 +85,7 @@ def perplexity(
     if len(tokens) < 2 * n_context:
         raise ArgumentError(
             f"the text has {len(tokens)} tokens; two chunks of {n_context} are needed "
-            "(--context makes them shorter)"
+            "(set a smaller --context)"
         )
     n_chunks = min(len(tokens) // n_context, most_chunks or len(tokens))
     first = n_context // 2

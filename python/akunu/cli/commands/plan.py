@@ -89,8 +89,8 @@ def _remote_target(name: str, meant: RepoName | Address) -> Iterator[Target]:
                 model = remote.choice.candidate
                 if model.is_whisper_cpp and not remote.is_here():
                     raise ArgumentError(
-                        f"{remote.shown} is not here, and whisper.cpp's files have no table of "
-                        f"tensors to plan by: `akunu pull {name}` fetches it"
+                        f"{remote.shown} is not on this machine, and files of whisper.cpp have no "
+                        f"table of tensors to plan with: `akunu pull {name}` downloads it"
                     )
                 shown = remote.shown
                 facts = {
@@ -235,7 +235,7 @@ def _disk_lines(disk: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "there now", f"{bytes_text(disk['bytes'])} in {counted(disk['files'], 'file')}"
     yield "a token", bytes_text(disk["bytes_per_token"])
     if "bytes_of_states" in disk:
-        yield "states", f"{bytes_text(disk['bytes_of_states'])} of each place to go on from"
+        yield "states", f"{bytes_text(disk['bytes_of_states'])} of each state to resume from"
     held = f"{disk['most_tokens']:,} tokens" if disk["most_tokens"] else "too little for a piece"
     yield "at most", f"{bytes_text(disk['most_bytes'])}: {held}"
 

@@ -41,7 +41,7 @@ class Kind:
     """Of what the machine can do; None where that was not measured, or little is to be done."""
 
     def facts(self) -> dict[str, Any]:
-        """Return what there is of it for JSON."""
+        """Return it for JSON."""
         facts = asdict(self)
         return facts | (facts.pop("share") or {})
 

@@ -91,14 +91,14 @@ class QuantizeCommand:
     def _wishes(self) -> Wishes:
         given = [self.type_name, self.bits, self.most_bytes]
         if sum(each is not None for each in given) != 1:
-            raise console.UsageError("one of TYPE, --bits and --bytes is needed")
+            raise console.UsageError("set one of TYPE, --bits and --bytes")
         if self.bits is not None and not 0 < self.bits <= 16:
             raise console.UsageError(f"--bits is {self.bits}; it must be above 0 and at most 16")
         if self.most_bytes is not None and self.most_bytes < 1:
             raise console.UsageError(f"--bytes is {self.most_bytes}; it must be 1 or more")
         if self.type_name is None and (self.pure or self.output_type or self.embedding_type):
             raise console.UsageError(
-                "--bits and --bytes choose every format; --tensor names some yourself"
+                "--bits and --bytes choose every format, so --tensor cannot set one"
             )
 
         def chosen(name: str | None, option: str) -> str | None:
@@ -148,13 +148,13 @@ def _notes(work: Quantization, matrix: ImportanceMatrix | None) -> list[str]:
     notes = list(work.file.notes)
     for (wished, became), names in fallen.items():
         notes.append(
-            f"{became} in place of {wished}, whose blocks do not fit the rows: {some(names)}"
+            f"{became} in place of {wished}, whose blocks do not fit these rows: {some(names)}"
         )
     if matrix is not None:
         changed = [step.plan.name for step in work.steps if step.is_changed]
         unseen = missing_from(matrix, changed)
         if unseen:
-            notes.append(f"--imatrix says nothing of {some(unseen)}")
+            notes.append(f"--imatrix has no numbers for {some(unseen)}")
         if note := unseen_note(matrix.unseen, matrix.means):
             notes.append(f"--imatrix: {note}")
     return notes

@@ -37,7 +37,6 @@ def _installed() -> Any:
         from akunu.ray import run  # an extra, which may not be installed
     except ImportError as error:
         raise AkunuError(
-            f"this needs packages that are not installed ({error.name}): "
-            "pip install 'akunu[ray]', or '.[ray]' in a clone"
+            f"packages are missing ({error.name}): pip install 'akunu[ray]', or '.[ray]' in a clone"
         ) from None
     return run

@@ -44,7 +44,7 @@ def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str,
     with ExitStack() as ends:
         sockets = ends.enter_context(run.listening(settings))  # before what takes a while
         first, *others = served.all
-        for each in others:  # a path that is mistyped is told now, not to whoever asks first
+        for each in others:  # a path that is mistyped is reported now, not to anyone who asks first
             refuse_unknown(each.source)
         run.keep_address_space()
         served.adopt(first.name, _loaded(first.source, settings.load_options))
@@ -73,7 +73,7 @@ def _installed() -> Any:
         from akunu.server import run  # an extra, which may not be installed
     except ImportError as error:
         raise AkunuError(
-            f"the server needs packages that are not installed ({error.name}): "
+            f"packages of the server are missing ({error.name}): "
             "pip install 'akunu[server]', or '.[server]' in a clone"
         ) from None
     return run

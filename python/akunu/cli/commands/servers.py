@@ -41,15 +41,15 @@ def stop_servers(wanted: Sequence[str], *, all_of_them: bool) -> int:
     `wanted`: process ids or ports; without any, there must be only one server.
     """
     if wanted and all_of_them:
-        raise UsageError("--all ends every server: name none beside it")
+        raise UsageError("--all stops every server: name no server with it")
     folder = servers_folder()
     found = running_servers(folder)
     if not wanted and not all_of_them and len(found) > 1:
         listed = ", ".join(f"{each.pid} ({each.address})" for each in found)
-        raise UsageError(f"several servers run here: {listed}; say which, or --all")
+        raise UsageError(f"several servers run: {listed}; name one, or use --all")
     chosen = [_meant(each, found) for each in wanted] if wanted else found
     if not chosen:
-        raise ArgumentError("no server runs here")
+        raise ArgumentError("no server runs on this machine")
     assert folder is not None, "there are some in it"
     for server in chosen:
         stop_server(server, folder)
@@ -61,4 +61,6 @@ def _meant(name: str, servers: Sequence[RunningServer]) -> RunningServer:
     for server in servers:
         if name == str(server.pid) or name == server.address.rpartition(":")[2]:
             return server
-    raise ArgumentError(f"no server here has the process id or the port {name}; see akunu ps")
+    raise ArgumentError(
+        f"no server on this machine has the process id or port {name}; see akunu ps"
+    )

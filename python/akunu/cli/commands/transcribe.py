@@ -58,7 +58,7 @@ class TranscribeCommand:
     """What each file is written as, by format."""
 
     def run(self) -> int:
-        """Transcribe all files; one that cannot be read is told, and the others go on."""
+        """Transcribe all files; one that cannot be read is reported, and the others continue."""
         self._check()
         left = list(self._left())
         if not left:
@@ -72,7 +72,7 @@ class TranscribeCommand:
             for number, name in enumerate(left):
                 try:
                     work(name, number)
-                except BrokenPipeError:  # whoever reads went away
+                except BrokenPipeError:  # the reader went away
                     raise
                 except (AkunuError, OSError) as error:
                     if len(left) == 1:
@@ -85,7 +85,7 @@ class TranscribeCommand:
     def _check(self) -> None:
         """Refuse what makes no sense before the work; raises UsageError and ArgumentError."""
         if not self.files:
-            raise console.UsageError("there is no file: name some, or - for standard input")
+            raise console.UsageError("there is no file: name one or more, or - for standard input")
         for each in self.formats:
             if each not in FORMATS:
                 raise console.UsageError(f"--format is '{each}'; there are {', '.join(FORMATS)}")
@@ -94,16 +94,16 @@ class TranscribeCommand:
         except ArgumentError as error:
             raise console.UsageError(str(error)) from None
         if layout.needs_words and not self.arguments["word_timestamps"]:
-            raise console.UsageError("a layout of subtitles needs the times of words: --words")
+            raise console.UsageError("a layout of subtitles needs times of words: add --words")
         if self.jobs < 1:
             raise console.UsageError(f"--jobs is {self.jobs}; it must be 1 or more")
         if self.files.count(STDIN) > 1:
-            raise console.UsageError("- is given twice: standard input can be read once")
+            raise console.UsageError("- is written twice: standard input can be read only once")
         if STDIN in self.files and console.is_terminal(sys.stdin):
-            raise console.UsageError("- is standard input, and nobody pipes audio into it")
+            raise console.UsageError("- is standard input, which is a terminal: pipe audio into it")
         if self.output is None:
             if self.force or self.skips:
-                raise console.UsageError("--force and --skip-existing go with --output")
+                raise console.UsageError("--force and --skip-existing need --output")
             if len(self.formats) > 1:
                 raise console.UsageError("several formats need --output DIR for their files")
             if len(self.files) > 1 and self.formats[0] != "txt":
@@ -119,7 +119,9 @@ class TranscribeCommand:
                 target = self.output / f"{stem}.{form}"
                 other = owners.setdefault(target, name)
                 if other != name or self.files.count(name) > 1:
-                    raise console.UsageError(f"{other} and {name} would both become {target}")
+                    raise console.UsageError(
+                        f"{other} and {name} would both be written to {target}"
+                    )
                 if self.skips and target.exists():
                     continue
                 check_target(target, force=self.force, sources=sources)
@@ -129,7 +131,7 @@ class TranscribeCommand:
         """Yield the files that are to be transcribed."""
         for name in self.files:
             if self.output is not None and not self._targets[name]:
-                console.say(f"akunu: {name} is left out: its files exist")
+                console.say(f"akunu: {name} is skipped: its files exist")
             else:
                 yield name
 
@@ -206,7 +208,7 @@ class TranscribeCommand:
             with atomic_write(target, force=self.force) as file:
                 file.write(said.render(form, **self.layout).encode())
         if not said.segments:
-            console.say(f"akunu: {name}: nobody speaks")
+            console.say(f"akunu: {name}: no speech was found")
         if self.output is not None:
             took = time.monotonic() - began
             names = ", ".join(map(str, self._targets[name].values()))

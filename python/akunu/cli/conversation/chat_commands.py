@@ -1,4 +1,4 @@
-"""What a person at a chat can type behind a slash."""
+"""What a person at a chat can type after a slash."""
 
 from __future__ import annotations
 
@@ -35,69 +35,69 @@ class Command:
 
 
 COMMANDS: Final = (
-    Command("/help", "[COMMAND]", "what can be typed here", ("/?",)),
+    Command("/help", "[COMMAND]", "show the commands", ("/?",)),
     Command(
         "/system",
         "[TEXT | -]",
         "show, set or (with -) remove the system message",
         ("/sys",),
-        'Several lines stand between """ and """. It counts from the next question on.',
+        'Write several lines between """ and """. It applies from the next question.',
     ),
     Command(
         "/set",
         "NAME VALUE",
-        "choose how the model answers: /set temperature 0.8",
+        "set an option: /set temperature 0.8",
         (),
-        "default as VALUE goes back to what the model's file says, or else akunu. /show lists the "
-        "names. One of schema FILE, json_object on, regex, choice and grammar FILE says what "
-        "replies may be.",
+        "The value `default` restores the setting in the model file, or akunu's default. /show "
+        "lists the names. One of schema FILE, json_object on, regex, choice and grammar FILE "
+        "constrains replies.",
     ),
-    Command("/show", "[NAME]", "the model, and every option that /set knows"),
+    Command("/show", "[NAME]", "show the model and every option of /set"),
     Command(
         "/model",
         "[NAME]",
-        "show the model, or go on with another one",
+        "show the model, or load another one",
         (),
-        "NAME is a file or a name, as on the command line. The conversation stays; a model that "
-        "does not load leaves the one that is there.",
+        "NAME is a file or a name, as on the command line. The conversation continues. If the "
+        "model does not load, the current one stays.",
     ),
     Command(
         "/image",
         "[FILE | -]",
-        "show, add or (with -) take away images of the next question",
+        "show, add or (with -) remove images of the next question",
         (),
-        "Several times for several images, of a model that reads them (/show). All that follows "
-        "/image is the file's name, spaces too. They stay in the conversation; /save leaves them "
-        "out.",
+        "Repeat it for several images. The model must read images (/show). Everything after "
+        "/image is the file name, including spaces. Images stay in the conversation, but /save "
+        "does not write them.",
     ),
-    Command("/retry", "", "answer the last question anew"),
-    Command("/edit", "", "change the last question, and have it answered anew"),
-    Command("/continue", "", "let the model go on with a reply that was cut"),
+    Command("/retry", "", "answer the last question again"),
+    Command("/edit", "", "edit the last question and answer it again"),
+    Command("/continue", "", "continue a reply that was cut"),
     Command(
         "/copy",
         "",
         "copy the last reply to the clipboard",
         (),
-        "Without its thoughts. Over ssh the terminal does it (OSC 52), where it can.",
+        "Thinking is not copied. Over ssh the terminal copies it (OSC 52), if it can.",
     ),
-    Command("/undo", "[N]", "take the last question and its reply back, or the last N"),
-    Command("/reset", "", "start anew; the system message stays", ("/clear",)),
+    Command("/undo", "[N]", "remove the last question and its reply, or the last N"),
+    Command("/reset", "", "clear the conversation; the system message stays", ("/clear",)),
     Command(
         "/save",
         "FILE",
         "write the conversation to a file",
         (),
-        "JSON, readable for you only. It is written whole or not at all. All that follows /save is "
-        "the file's name, spaces too.",
+        "The file is JSON, and only you can read it. Everything after /save is the file name, "
+        "including spaces.",
     ),
     Command(
         "/load",
         "FILE",
-        "go on with a conversation from a file",
+        "continue a conversation from a file",
         (),
-        "One that /save wrote; akunu chat --load FILE begins with it.",
+        "The file comes from /save; akunu chat --load FILE starts with it.",
     ),
-    Command("/stats", "", "tokens reused and computed, speeds, context used"),
+    Command("/stats", "", "show tokens, speeds and the context in use"),
     Command("/exit", "", "leave, as Ctrl-D does", ("/quit", "/bye")),
 )
 
@@ -105,9 +105,9 @@ _NO_SAMPLING: Final = (settings.THINKING, settings.THINKING_BUDGET, *FORMS, *SWI
 """Names that `/set` knows besides the fields of SamplingOptions."""
 
 _TYPING: Final = (
-    "Enter sends; Alt-Enter or Ctrl-J begins a new line, as does Enter behind a \\; a paste is one "
-    'entry. """ opens a text of several lines, and the next """ ends it. Ctrl-R searches what was '
-    "typed before. Ctrl-C stops a reply. A space before a slash makes a question of it."
+    "Enter sends. Alt-Enter, Ctrl-J, or Enter after a \\ begins a new line; a paste is one entry. "
+    '""" begins a text of several lines, and the next """ ends it. Ctrl-R searches earlier input. '
+    "Ctrl-C stops a reply. With a space before the slash, the line is a question."
 )
 _NARROW: Final = 60  # columns: below, what a command does stands below it
 
@@ -124,7 +124,7 @@ def complete(line: str) -> list[tuple[str, str]]:
     """Return what the last word of a line may become, each with a word of help.
 
     >>> complete("/und")
-    [('/undo', 'take the last question and its reply back, or the last N')]
+    [('/undo', 'remove the last question and its reply, or the last N')]
     >>> [word for word, _ in complete("/set top")]
     ['top_k', 'top_p', 'top_n_sigma']
     """
@@ -175,11 +175,11 @@ class ChatCommands:
         command = find(name)
         if command is None:
             _say(
-                f"there is no command {name}{_suggestion(name) or ':'} /help lists them, "
-                "a space in front makes a question"
+                f"there is no command {name}{_suggestion(name) or ':'} /help lists them; with a "
+                f"space in front, the line is a question"
             )
         elif argument and not command.argument:
-            _say(f"{command.name} takes nothing behind it, got {shortened(argument)!r}")
+            _say(f"{command.name} takes no argument, got {shortened(argument)!r}")
         elif command.name == "/exit":
             return True
         else:
@@ -220,7 +220,7 @@ class ChatCommands:
             _say("there is no system message" if shown is None else f"system message: {shown}")
             return
         talk.system = None if text == "-" else text
-        _say("the system message is gone" if text == "-" else "the system message is set")
+        _say("the system message is removed" if text == "-" else "the system message is set")
 
     def _set(self, argument: str) -> None:
         name, _, value = argument.removeprefix("parameter ").strip().partition(" ")
@@ -267,7 +267,7 @@ class ChatCommands:
             raise ArgumentError(settings.thinking_refused(error)) from None
         _say(f"{name} is {self._thinking(name)}")
         if name == settings.THINKING and talk.thinking_budget != budget:
-            _say(f"{settings.THINKING_BUDGET}, which was {budget}, is none now")
+            _say(f"{settings.THINKING_BUDGET} is removed; it was {budget}")
 
     def _form(self, name: str) -> str:
         form = self._session.form
@@ -328,7 +328,7 @@ class ChatCommands:
             return
         _say(
             f"{title_of(session.model)}, context {session.model.context} tokens; "
-            f"the conversation goes on with {counted(len(session.conversation.turns), 'turn')}"
+            f"the conversation continues with {counted(len(session.conversation.turns), 'turn')}"
         )
 
     def _image(self, name: str) -> None:
@@ -336,7 +336,7 @@ class ChatCommands:
         if name == "-":
             session.images = []
         elif name and not session.model.reads_images:
-            _say(f"{title_of(session.model)} reads no images")
+            _say(f"{title_of(session.model)} does not read images")
             return
         elif name:
             session.images = [*session.images, read_image(_file(name))]
@@ -347,44 +347,50 @@ class ChatCommands:
         session = self._session
         turn = session.conversation.undo()
         if turn is None:
-            _say("there is no question to answer anew")
+            _say("there is no question to answer again")
             return
         sampling = session.sampling
         if sampling.temperature == 0:
-            _say("temperature 0 gives the same reply again; /set temperature 0.8 gives others")
+            _say(
+                "temperature 0 gives the same reply again; /set temperature 0.8 gives different "
+                "ones"
+            )
         elif sampling.seed is not None:
-            _say(f"seed {sampling.seed} gives the same reply again; /set seed none gives others")
+            _say(
+                f"seed {sampling.seed} gives the same reply again; /set seed none gives "
+                f"different ones"
+            )
         if not session.ask(turn.question, turn.images):
             session.conversation.take_back(turn)
-            _say("the reply that was there stays")
+            _say("the old reply stays")
 
     def _edit(self, _: str) -> None:
         session = self._session
         turns = session.conversation.turns
         if not turns:
-            _say("there is no question to change")
+            _say("there is no question to edit")
             return
         question = session.editor.edit(turns[-1].question)
         if question is None or not question.strip():
-            _say("the question stays as it is")
+            _say("the question is unchanged")
             return
         turn = session.conversation.undo()
         if turn is not None and not session.ask(question, turn.images):
             session.conversation.take_back(turn)
-            _say("the question and the reply that were there stay")
+            _say("the old question and its reply stay")
 
     def _continue(self, _: str) -> None:
         session = self._session
         if not session.conversation.turns:
-            _say("there is no reply that could go on")
+            _say("there is no reply to continue")
         elif not session.was_cut:
             _say("the last reply is complete: the model ended it")
         elif session.conversation.has_images:
-            _say("replies do not go on in a conversation with images; /retry answers anew")
+            _say("a reply in a conversation with images cannot be continued; /retry answers again")
         elif session.form is not None:
             _say(
-                f"a reply that has a form ({session.form.name}) does not go on; /retry answers "
-                f"anew, /set {session.form.name} none takes the form away"
+                f"a constrained reply ({session.form.name}) cannot be continued; /retry answers "
+                f"again, /set {session.form.name} none removes the constraint"
             )
         else:
             question = session.conversation.reopen()
@@ -413,10 +419,10 @@ class ChatCommands:
             count = int(argument)
         turns = session.conversation.turns
         if not turns:
-            _say("there is nothing to take back")
+            _say("there is nothing to remove")
             return
         if count > len(turns):
-            _say(f"only {counted(len(turns), 'turn')} can be taken back; nothing was")
+            _say(f"only {counted(len(turns), 'turn')} can be removed; none was")
             return
         for _ in range(count):
             session.conversation.undo()
@@ -426,9 +432,9 @@ class ChatCommands:
         question = shortened(turns[-count].question)
         left = f"{counted(len(turns) - count, 'turn')} left"
         if count == 1:
-            _say(f'took back "{question}" and its reply; {left}')
+            _say(f'removed "{question}" and its reply; {left}')
         else:
-            _say(f'took back {count} turns, from "{question}" on; {left}')
+            _say(f'removed {count} turns, from "{question}" on; {left}')
 
     def _reset(self, _: str) -> None:
         self._session.conversation.reset()
@@ -440,7 +446,7 @@ class ChatCommands:
     def _save(self, name: str) -> None:
         session = self._session
         if not name:
-            _say("/save FILE: where to?")
+            _say("/save FILE: the file name is missing")
             return
         path = _file(name)
         if path.is_dir():
@@ -458,7 +464,7 @@ class ChatCommands:
     def _load(self, name: str) -> None:
         session = self._session
         if not name:
-            _say("/load FILE: where from?")
+            _say("/load FILE: the file name is missing")
             return
         saved = read_conversation(_file(name))
         unsaved = session.conversation.turns and not session.is_saved

@@ -52,7 +52,7 @@ class ChatSession:
         """Use `hold`.
 
         `model_name` is what the person calls the model, `load` how others are loaded; `given` are
-        the sampling options that were given. `keeps`: whether entries are kept for the next chat;
+        the sampling options that were passed. `keeps`: whether entries are kept for the next chat;
         `kept`: where the conversation is, None for nowhere. `complete`, `typed`: see PromptEditor.
         `reply` says how replies are shown, `form` what they may be. `images`: what the first
         question is about.
@@ -64,7 +64,7 @@ class ChatSession:
         self.statistics = Statistics(model.context)
         self.is_saved = True
         self.was_cut = bool(conversation.turns)
-        """Whether the last reply may go on; of one from a file nobody knows."""
+        """Whether the last reply may continue; of one from a file no one knows."""
         self._load = load
         self.reply = reply
         """How replies are shown."""
@@ -99,7 +99,7 @@ class ChatSession:
         while True:
             if self._history.problem != told:
                 told = self._history.problem
-                say(f"what you type is not kept for the next chat: {told}")
+                say(f"your input is not kept for the next chat: {told}")
             try:
                 entry = self.editor.read()
             except KeyboardInterrupt:
@@ -132,17 +132,17 @@ class ChatSession:
             except Interrupted as interrupted:
                 console.write("\n")
                 if interrupted.completion is None:
-                    say("stopped; the question is forgotten")
+                    say("stopped; the question is dropped")
                     return False
                 self._took(interrupted.completion)
                 say("stopped")
                 return True
             except KeyboardInterrupt:  # before anything was computed
-                say("stopped; the question is forgotten")
+                say("stopped; the question is dropped")
                 return False
             except ContextOverflowError as error:
                 if images or self.conversation.has_images:
-                    say(f"{error}; /undo takes a turn back, /reset starts anew")
+                    say(f"{error}; /undo removes a turn, /reset clears the conversation")
                     return False
                 if not self._make_room(question):
                     return False
@@ -155,7 +155,7 @@ class ChatSession:
                 cut = why_cut(completion, self.model, self.sampling)
                 if cut:
                     goes_on = self.form is None and not self.conversation.has_images
-                    say(f"{cut}; /continue goes on" if goes_on else cut)
+                    say(f"{cut}; /continue writes the rest" if goes_on else cut)
                 return True
 
     def switch_model(self, name: str) -> None:
@@ -170,9 +170,10 @@ class ChatSession:
             turns = [replace(turn, token_ids=()) for turn in old.turns]
             if (old.has_images or self.images) and not model.reads_images:
                 which = "this conversation" if old.has_images else "the next question"
-                way = "/reset starts anew" if old.has_images else "/image - takes them away"
+                clears = "/reset clears the conversation"
+                way = clears if old.has_images else "/image - removes them"
                 raise ArgumentError(
-                    f"{title_of(model)} reads no images, and {which} has some; {way}"
+                    f"{title_of(model)} does not read images, and {which} has some; {way}"
                 )
             conversation.replace(old.system, turns)
             _keep_thinking(old, conversation)
@@ -196,11 +197,11 @@ class ChatSession:
             self._kept = None
 
     def _leave_by_interrupt(self) -> int:
-        """Say how the conversation goes on, as Ctrl-C may have been meant for a reply."""
+        """Say how the conversation continues, as Ctrl-C may have been meant for a reply."""
         print(file=sys.stderr)
         if self._kept is not None and self._kept.has_conversation:
             option = f"--load {self._kept.path}" if self._kept.has_moved else "-c"
-            say(f"akunu chat {option} goes on with this conversation")
+            say(f"akunu chat {option} continues this conversation")
         return EXIT_INTERRUPTED
 
     def _took(self, completion: akunu.Completion) -> None:
@@ -218,10 +219,10 @@ class ChatSession:
         if least > context:
             stays = "; the conversation stays as it is" if turns else ""
             trained = self.model.config.context_length
-            more = "; --context N gives more room" if context < trained else ""
+            more = "; set a larger --context" if context < trained else ""
             say(
-                f"this question alone takes {least} tokens, the context has {context}: it is "
-                f"forgotten{stays}{more}"
+                f"this question takes {least} tokens, the context has {context}: it is "
+                f"dropped{stays}{more}"
             )
             return False
         say(
@@ -229,7 +230,7 @@ class ChatSession:
             f"tokens, of {context}"
         )
         choice = self.editor.choose(
-            "akunu: drop the oldest turns (d), start anew with this question (n), or stop (s)?",
+            "akunu: drop the oldest turns (d), start again with this question (n), or stop (s)?",
             "dns",
         )
         if choice == "d":
@@ -245,8 +246,8 @@ class ChatSession:
             say("a new conversation")
             return True
         say(
-            "the question is forgotten; /reset starts anew, /undo takes a turn back, "
-            "--context N gives more room"
+            "the question is dropped; /reset clears the conversation, /undo removes a turn, "
+            "or set a larger --context"
         )
         return False
 
@@ -257,23 +258,23 @@ def _keep_thinking(old: Conversation, new: Conversation) -> None:
         new.thinking = old.thinking
         new.thinking_budget = old.thinking_budget
     except ArgumentError as error:
-        say(f"{thinking_refused(error)}: it is left to the template now")
+        say(f"{thinking_refused(error)}: the template's default is used now")
 
 
 def going_on_after(turns: Sequence[Turn]) -> str:
-    """Return which conversation goes on."""
+    """Return which conversation continues."""
     last = shortened(turns[-1].question)
-    return f'going on after {counted(len(turns), "turn")}, the last: "{last}"'
+    return f'continuing after {counted(len(turns), "turn")}, the last: "{last}"'
 
 
 def moved_to(path: Path) -> str:
     """Return what to say when the conversation is kept elsewhere from now on."""
     return (
-        "another akunu has kept a conversation meanwhile, which stays; this one is kept in "
-        f"{path}: akunu chat --load goes on with it"
+        "another akunu kept its conversation in the meantime. This one is kept in {path}; "
+        "continue it with akunu chat --load"
     )
 
 
 def say(text: str) -> None:
-    """Write a line about what is going on."""
+    """Write a line about the progress."""
     console.say(f"akunu: {text}")

@@ -16,7 +16,7 @@ _TEXT_COMMANDS: Final = ("/system", "/sys")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What was typed until it was complete."""
+    """The input until it was complete."""
 
     text: str
     """The question; what was typed where it is a command."""

@@ -14,19 +14,19 @@ class KeptConversation:
     """A file that has the conversation after each reply.
 
     It may be another akunu's too, that of a chat in another terminal for example. What another one
-    wrote there meanwhile is left alone: this conversation moves to a file of its own.
+    wrote there meanwhile is left alone: this conversation moves to its own file.
     """
 
     def __init__(self, path: Path, *, is_continued: bool = False) -> None:
         """Make this before what is at `path` is read.
 
-        `is_continued`: the conversation there is the one that goes on. Else it is replaced with the
-        first reply.
+        `is_continued`: the conversation there is the one that continues. Else it is replaced with
+        the first reply.
         """
         self.path = path
         """Where the conversation is kept."""
         self.has_moved = False
-        """Whether this is another path than the one that was given."""
+        """Whether this is another path than the one that was passed."""
         self._seen = _stamp(path)
         self._is_own = is_continued and self._seen is not None
 

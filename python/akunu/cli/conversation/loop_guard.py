@@ -11,14 +11,14 @@ import re
 
 STOPPED = (
     "stopped: the text repeats itself; "
-    "--repetition-penalty 1.1 may help, --no-loop-guard lets it go on"
+    "--repetition-penalty 1.1 may help; --no-loop-guard lets it continue"
 )
-HINT = "the text repeats itself: Ctrl-C stops it, /set repetition_penalty 1.1 may help"
+HINT = "the text repeats itself: Ctrl-C stops it; /set repetition_penalty 1.1 may help"
 
 # A period of words has this many different letters; others ("0x00, ", "| yes | no |", "ha ha ")
 # fill tables, arrays and drawings.
 _LETTERS = 6
-# A loop: so many repeats of a period of words, and so many characters together ...
+# A loop: this many repeats of a period of words, and this many characters together ...
 _REPEATS, _LENGTH = 8, 600
 _FEW_REPEATS, _FEW_LENGTH = 4, 2000  # ... or fewer repeats of a long one.
 _OTHER_REPEATS, _OTHER_LENGTH = 100, 1200  # Of a period of fewer letters,

@@ -20,7 +20,7 @@ _MOST_BYTES: Final = 64 * 2**20
 
 
 class SavedConversationError(AkunuError):
-    """A file is no conversation; the message says where and why."""
+    """A file is not a conversation; the message says where and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class SavedConversation:
 
 
 def last_conversation_path() -> Path | None:
-    """Return the file of the last conversation, beside the history; None without a home."""
+    """Return the file of the last conversation, next to the history; None without a home."""
     history = history_path()
     return None if history is None else history.with_name("last-conversation.json")
 
@@ -90,9 +90,9 @@ def read_conversation(path: Path) -> SavedConversation:
     except (ValueError, RecursionError) as error:
         raise _error(path, f"is not JSON: {error}") from None
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise _error(path, "is no conversation that akunu saved")
+        raise _error(path, "is not a conversation saved by akunu")
     if content.get("version") != _VERSION:
-        raise _error(path, f"has version {content.get('version')!r}; this akunu knows {_VERSION}")
+        raise _error(path, f"has version {content.get('version')!r}; this akunu reads {_VERSION}")
     messages = content.get("messages")
     if not isinstance(messages, list):
         raise _error(path, "has no list of messages")

@@ -19,7 +19,7 @@ from akunu.options.text_options import LoadOptions, SamplingOptions
 
 THINKING: Final = "thinking"
 THINKING_BUDGET: Final = "thinking_budget"
-"""What is set of the conversation, beside options of sampling."""
+"""What is set of the conversation, next to options of sampling."""
 
 _FIELDS: Final = {
     field.name: field
@@ -31,7 +31,7 @@ _FIELDS: Final = {
 _OTHER_NAMES: Final = {
     other: name for name in _FIELDS for other in declared_options()[name].other_names
 }
-# What is decided when a model is loaded.
+# The options that are set when a model is loaded.
 _AT_LOAD: Final = {
     other: "--" + name.replace("_", "-")
     for name, declared in declared_of(LoadOptions).items()
@@ -60,7 +60,7 @@ def field_name(name: str, others: Sequence[str] = ()) -> str:
     if plain in _FIELDS:
         return plain
     if plain in _AT_LOAD:
-        raise ArgumentError(f"{name} is chosen when akunu starts: akunu chat {_AT_LOAD[plain]} ...")
+        raise ArgumentError(f"{name} is set when akunu starts: akunu chat {_AT_LOAD[plain]} ...")
     all_names = (*_FIELDS, *others)
     close = difflib.get_close_matches(plain, all_names, n=1)
     meant = f" (did you mean {close[0]}?)" if close else ""
@@ -68,7 +68,7 @@ def field_name(name: str, others: Sequence[str] = ()) -> str:
 
 
 def changed(given: Mapping[str, Any], name: str, text: str) -> dict[str, Any]:
-    """Return what is given, with one option as a person wrote it; "default" takes it out.
+    """Return what is passed, with one option as a person wrote it; "default" takes it out.
 
     Raises ArgumentError for a name that is none, and for a value that makes no sense, with what is
     allowed.
@@ -95,7 +95,7 @@ def changed(given: Mapping[str, Any], name: str, text: str) -> dict[str, Any]:
 
 
 def escapes_in(name: str, text: str) -> str:
-    r"""Return how the escapes of a value are read, as a sentence goes on; "" where it has none.
+    r"""Return how the escapes of a value are read, as a sentence continues; "" where it has none.
 
     >>> escapes_in("stop", r"\n"), escapes_in("stop", "END"), escapes_in("top_k", "3")
     (' (\\n is a newline)', '', '')
@@ -141,10 +141,10 @@ def thinking_text(thinking: bool | str | None) -> str:
     """Return it as a person writes it.
 
     >>> thinking_text(True), thinking_text("low"), thinking_text(None)
-    ('on', 'low', 'as the model has it  (default)')
+    ('on', 'low', 'up to the model  (default)')
     """
     if thinking is None:
-        return "as the model has it  (default)"
+        return "up to the model  (default)"
     return thinking if isinstance(thinking, str) else "on" if thinking else "off"
 
 
@@ -170,7 +170,7 @@ def described(field: str, model: Model, given: Mapping[str, Any]) -> str:
     if field in given:
         value, source = given[field], ""
     elif field in model.sampling_defaults:
-        value, source = model.sampling_defaults[field], "  (as the model's file says)"
+        value, source = model.sampling_defaults[field], "  (from the model file)"
     else:
         value, source = _FIELDS[field].default, "  (default)"
     value = getattr(SamplingOptions(**{field: value}), field)

@@ -1,4 +1,4 @@
-"""What replies took: tokens reused and computed, speeds, context used."""
+"""What replies took: show tokens, speeds and the context in use."""
 
 from __future__ import annotations
 

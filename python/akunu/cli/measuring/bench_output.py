@@ -20,7 +20,7 @@ from akunu.thread_choice import GENERATED_TOKENS, PROMPT_TOKENS, ThreadChoice
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What was measured: fields that all tests of a run have in common."""
+    """The subject: fields that all tests of a run share."""
 
     build_commit: str
     """"akunu" and its version."""
@@ -56,7 +56,7 @@ class Kernels:
         return f"{rows} after {self.step.n_depth} positions"
 
     def facts(self) -> dict[str, Any]:
-        """Return what there is of them for JSON."""
+        """Return them for JSON."""
         return asdict(self.step) | {"kinds": [kind.facts() for kind in self.kinds]}
 
 
@@ -104,7 +104,7 @@ class Output(Protocol):
         """Write a row."""
 
     def finish(self) -> None:
-        """Write what comes after the last one."""
+        """Write the end."""
 
 
 def output_of(form: str, *, with_share: bool) -> Output:

@@ -16,7 +16,7 @@ _HIGHEST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One measurement: a prompt, a generated text or both, behind `n_depth` tokens."""
+    """One measurement: a prompt, a generated text or both, after `n_depth` tokens."""
 
     n_prompt: int
     n_gen: int

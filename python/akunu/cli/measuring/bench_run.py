@@ -55,7 +55,7 @@ class Result:
 def begin_text(
     native: _core.NativeModel, prompt: NDArray[np.uint32], n_tokens: int
 ) -> _core.Generation:
-    """Begin a text of so many tokens, whether or not the model would end it before."""
+    """Begin a text of this many tokens, whether or not the model would end it before."""
     return native.start(
         prompt,
         max_tokens=n_tokens,

@@ -52,7 +52,7 @@ _COMMANDS = {
 
 
 def _ends_with(name: str, endings: tuple[str, ...]) -> bool:
-    """Whether a name is one of some, perhaps behind the name of what holds it.
+    """Whether a name is one of some, perhaps after the name of what holds it.
 
     >>> _ends_with("model.embed_tokens.weight", ("embed_tokens.weight",))
     True
@@ -119,7 +119,7 @@ class Matrices:
         return cls(size, float_numbers, byte_numbers, tile_floats, tile_bytes, tile_products)
 
     def work(self, *, prompt_rows: int, other_rows: int, readings: int) -> OperationCounts:
-        """Return what it takes to multiply so many rows, reading the weights so many times."""
+        """Return what it takes to multiply this many rows, reading the weights this many times."""
         rows = prompt_rows + other_rows
         return OperationCounts(
             read_bytes=self.size * readings,
@@ -233,7 +233,7 @@ class OperationModel:
         prompt_pairs = _pairs(test.n_depth, begin, window)
         if self.kv_type != "f16" or self.layers.tile_products == 0:
             prompt_pairs = 0  # attention stays where it is
-        # Beside halves it takes sums of two numbers as well.
+        # Next to halves it takes sums of two numbers as well.
         pair_products = 1 if self.layers.byte_numbers > 0 else _TILE_PRODUCTS["F16"]
         return OperationCounts(
             read_bytes=kv_row * read_rows,

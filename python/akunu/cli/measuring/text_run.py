@@ -24,7 +24,7 @@ LENGTHS = {"short": 32, "medium": 256, "long": 2048}
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """So many prompts of one length at a time."""
+    """This many prompts of one length at a time."""
 
     length: str
     prompt_tokens: int

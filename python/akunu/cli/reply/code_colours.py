@@ -35,7 +35,7 @@ _STYLES = {
     "Token.Generic.Subheading": "1",
     "Token.Generic.Prompt": "2",
 }
-UNKNOWN = "36"  # code in a language that nobody named
+UNKNOWN = "36"  # code without a named language
 
 
 class CodeColours:

@@ -22,7 +22,7 @@ class ReplyOptions:
     loop_guard: bool = True
     """Whether a reply that goes round in circles is noticed: then a hint is shown."""
     stops_loops: bool = False
-    """Whether it is stopped as well: where nobody can press Ctrl-C."""
+    """Whether it is stopped as well: where no one can press Ctrl-C."""
 
 
 SWITCHES: Final = ("markdown", "show_thinking", "verbose", "loop_guard")
@@ -64,7 +64,7 @@ class ReplyOutput(Protocol):
         """Write a newline where the reply has not ended with one."""
 
     def hint(self, text: str) -> None:
-        """Say something while the reply goes on."""
+        """Say something while the reply continues."""
 
     def break_off(self) -> None:
         """An error ends the reply: finish, so that its message begins on a new line."""

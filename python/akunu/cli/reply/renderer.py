@@ -99,14 +99,14 @@ class ReplyRenderer:
             self._show_line()
 
     def finish(self) -> None:
-        """Show what was held back, now that nothing comes any more; the cursor stays behind it."""
+        """Show what was held back, now that nothing comes any more; the cursor stays after it."""
         self._look_at_size()
         if self._line:
             self._end_line()
         self._end_table()
 
     def insert(self, note: str, style: str) -> None:
-        """Show a note on rows of its own; the reply goes on below it."""
+        """Show a note on rows of its own; the reply continues below it."""
         self._look_at_size()
         painter = self._painter
         if painter.shown:
@@ -185,7 +185,7 @@ class ReplyRenderer:
             columns = self._look.symbols.columns
             self._table, self._header = Table.of(self._header, line, column_rule=columns), ""
         elif "|" in line and not line.lstrip().startswith(">") and not self._table:
-            self._end_table()  # the line before was no header
+            self._end_table()  # the line before was not a header
             self._header = line
         else:
             return False
@@ -228,7 +228,7 @@ class ReplyRenderer:
             self._code_shown += len(row.text)
 
     def _continue(self, text: _RenderedLine, settled: int) -> None:
-        """Go on with the rest of a line behind what is settled, its markup opened anew."""
+        """Go on with the rest of a line after what is settled, its markup opened anew."""
         self._open = text.inline.open_at(settled)
         self._line = text.source[text.line.start + settled :]
         self._rest_of = text.line
@@ -323,7 +323,7 @@ class ReplyRenderer:
         self._painter.width = width
 
     def _leave_line(self, width: int) -> None:
-        """Settle all that is shown, so that what comes goes on from there."""
+        """Settle all that is shown, so that later text continues from there."""
         painter = self._painter
         if self._fence:
             self._code_shown += len(painter.shown[-1].text)

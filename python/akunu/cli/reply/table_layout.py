@@ -150,7 +150,7 @@ class Table:
         return rows
 
     def _records(self, lines: Sequence[Sequence[str]], width: int) -> list[Row]:
-        """Return a row for each cell, behind the name of its column."""
+        """Return a row for each cell, after the name of its column."""
         if not lines and not self._is_headless:
             return wrap(_joined([inline_chars(c, whole=True) for c in self.header]), width)
         rows: list[Row] = []

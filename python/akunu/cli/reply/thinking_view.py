@@ -23,7 +23,7 @@ class Thoughts(Protocol):
         """Take a part; `tokens` and `seconds` are those of the reply so far."""
 
     def hint(self, text: str) -> None:
-        """Say something about them while they go on."""
+        """Show the thinking while it is generated."""
 
     def finish(self, *, is_cut: bool = False) -> None:
         """No more thoughts come; `is_cut`: nor does anything else. More than once is fine."""
@@ -142,7 +142,7 @@ class _Summary:
 
     def line(self, *, is_cut: bool) -> str:
         unit = "token" if self._tokens == 1 else "tokens"
-        end = ", and was not done" if is_cut else ""
+        end = ", and did not finish" if is_cut else ""
         return f"thought for {self._seconds:.1f} s, {self._tokens} {unit}{end}"
 
 

@@ -26,7 +26,7 @@ from akunu.text.text_stream import TextStream
 _AS_USUAL = ReplyOptions()
 
 
-class Interrupted(Exception):  # noqa: N818 - it is no error
+class Interrupted(Exception):  # noqa: N818 - it is not an error
     """Ctrl-C ended the reply; `completion` is as far as it came, None if it had not begun."""
 
     def __init__(self, completion: Completion | None) -> None:
@@ -142,8 +142,8 @@ def why_cut(completion: Completion, model: Model, sampling: SamplingOptions) -> 
         return None
     limit = sampling.max_tokens
     if limit is not None and completion.completion_tokens >= limit:
-        return f"the text was cut after {counted(limit, 'token')} (--max-tokens)"
-    return f"the text was cut: the context of {model.context} tokens is full"
+        return f"the reply was cut after {counted(limit, 'token')} (--max-tokens)"
+    return f"the reply was cut: the context of {model.context} tokens is full"
 
 
 def prefill_of(stream: TextStream) -> str:

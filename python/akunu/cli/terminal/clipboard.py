@@ -23,13 +23,13 @@ class ClipboardError(AkunuError):
 
 
 def copy_text(text: str) -> str:
-    """Copy `text` and return how, to stand behind "copied"; raises ClipboardError.
+    """Copy `text` and return how, to stand after "copied"; raises ClipboardError.
 
     A program of the desktop that this process can reach does it, else the terminal (OSC 52).
     """
     for command in _programs():
         try:
-            # xclip and wl-copy leave a process behind that holds the text. With pipes for its
+            # xclip and wl-copy leave a process that holds the text. With pipes for its
             # output we would wait until that one ends.
             done = subprocess.run(
                 command,
@@ -44,7 +44,7 @@ def copy_text(text: str) -> str:
         if done.returncode == 0:
             return f"with {command[0]}"
     if not has_screen():
-        raise ClipboardError("there is no clipboard here: no wl-copy, xclip, xsel or pbcopy")
+        raise ClipboardError("there is no clipboard program: wl-copy, xclip, xsel or pbcopy")
     data = text.encode()
     if len(data) > _MOST_BYTES:
         raise ClipboardError(
@@ -53,7 +53,7 @@ def copy_text(text: str) -> str:
     screen = sys.stdout if console.is_terminal(sys.stdout) else sys.stderr
     screen.write(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
     screen.flush()
-    return "through the terminal (OSC 52); some do not allow it"
+    return "through the terminal (OSC 52), if the terminal allows it"
 
 
 def _programs() -> list[list[str]]:

@@ -58,7 +58,7 @@ def styled(text: str, style: str, stream: TextIO | None) -> str:
 
 
 def terminal_size(stream: TextIO | None) -> tuple[int, int]:
-    """Return how many columns and rows a terminal has; 80 and 24 where nobody knows."""
+    """Return how many columns and rows a terminal has; 80 and 24 where no one knows."""
     try:
         size = os.get_terminal_size(stream.fileno()) if stream is not None else (0, 0)
     except (OSError, ValueError):
@@ -109,21 +109,21 @@ def put(text: str) -> None:
 
 
 def say(text: str, *, indent: int = 0) -> None:
-    """Write a line about what is going on to stderr.
+    """Write a line about the progress to stderr.
 
-    A terminal shows it broken at words; what does not fit goes on behind `indent` spaces.
+    A terminal shows it broken at words; what does not fit continues after `indent` spaces.
     """
     _write_line(text, DIM, indent)
 
 
 def tell(text: str, *, indent: int = 0) -> None:
-    """Write a line that was asked for to stderr, as `say` does."""
+    """Write a line that was requested to stderr, as `say` does."""
     _write_line(text, None, indent)
 
 
 def complain(text: str) -> None:
     """Write an error to stderr, in one line."""
-    with suppress(OSError, ValueError):  # nobody is left to tell
+    with suppress(OSError, ValueError):  # no one is left to tell
         _write_line(f"akunu: error: {' '.join(text.split())}", RED)
 
 

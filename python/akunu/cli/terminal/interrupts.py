@@ -58,7 +58,7 @@ class _Interrupts:
 def guarded(run: Callable[[], int], *, is_process: bool) -> int:
     """Return what `run` returns, or 130 where Ctrl-C ended it.
 
-    `is_process`: the process ends with this, so that a late Ctrl-C need not be told. Else the
+    `is_process`: the process ends with this, so that a late Ctrl-C need not be reported. Else the
     handler that was there before is put back. A SIGINT that is ignored, as of a command that a
     script has put into the background, and one in a thread that gets no signals, stay as they are.
     """

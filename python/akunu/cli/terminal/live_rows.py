@@ -80,7 +80,7 @@ class LiveRows:
         self._newlines += 1
 
     def end_row(self) -> None:
-        """Begin a new row behind what `leave_row` has settled."""
+        """Begin a new row after what `leave_row` has settled."""
         if self.column:
             self.column = 0
             self._newlines += 1
@@ -133,7 +133,7 @@ class LiveRows:
 
 
 def _added(old: Row, new: Row) -> tuple[Span, ...]:
-    """Return what `new` has behind all of `old`; () where it does not begin with it."""
+    """Return what `new` has after all of `old`; () where it does not begin with it."""
     count = len(old.spans)
     if old.flows != new.flows or len(new.spans) < count:
         return ()

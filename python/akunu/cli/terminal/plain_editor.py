@@ -18,8 +18,9 @@ _MORE = ". "
 class PlainEditor:
     """A LineEditor that asks for a line at a time.
 
-    A line that ends in a backslash goes on in the next one. Three quotation marks open a text that
-    goes on until the next three. Prompts go to stdout where that is a terminal, else to stderr.
+    A line that ends in a backslash continues in the next one. Three quotation marks open a text
+    that continues until the next three. Prompts go to stdout where that is a terminal, else to
+    stderr.
     """
 
     def __init__(self, history: History) -> None:
@@ -34,7 +35,7 @@ class PlainEditor:
         except ImportError:  # this Python goes without
             return
         self._readline = readline
-        readline.set_auto_history(False)  # what is answered to a question is no history
+        readline.set_auto_history(False)  # what is answered to a question is not history
         for entry in history.entries:
             self._remember(entry)
 
@@ -60,7 +61,7 @@ class PlainEditor:
     def edit(self, text: str) -> str | None:
         """Return what is typed in place of `text`, as LineEditor says."""
         console.tell(text)
-        console.say("akunu: type it anew; an empty line leaves it as it is")
+        console.say("akunu: type it again; an empty line leaves it unchanged")
         try:
             lines: list[str] = []
             complete = self._read_lines(lines)

@@ -1,4 +1,4 @@
-"""What is going on, on stderr, where a person waits for it."""
+"""Progress on stderr, for a person at a terminal."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Progress:
         try:
             sys.stderr.write(text)
             sys.stderr.flush()
-        except (OSError, ValueError):  # the terminal went away; nobody waits any more
+        except (OSError, ValueError):  # the terminal went away; no one waits any more
             pass
 
 

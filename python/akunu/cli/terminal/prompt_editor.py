@@ -1,6 +1,6 @@
 """What a person types at a terminal with a screen: several lines, pastes, history, completion.
 
-prompt_toolkit does the editing. What is typed while nobody reads (a model loads, a reply is
+prompt_toolkit does the editing. Input while no one reads (a model loads, a reply is
 written) waits in the terminal, as quiet_terminal.py keeps it, and is in the next entry.
 """
 
@@ -38,7 +38,7 @@ _PROMPT = "> "
 _MORE = ". "
 
 
-class _Interrupted(Exception):  # noqa: N818 - it is no error
+class _Interrupted(Exception):  # noqa: N818 - it is not an error
     """Ctrl-C, with nothing typed."""
 
 

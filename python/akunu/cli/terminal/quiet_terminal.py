@@ -1,4 +1,4 @@
-"""A terminal that keeps what is typed while nobody reads: unseen, unchanged, for the next entry."""
+"""A terminal that keeps what is typed while no one reads: unseen, unchanged, for the next entry."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class QuietTerminal:
     def begin(self) -> None:
         """Make the terminal quiet.
 
-        Whoever calls this has made sure that `end` is called, also where Ctrl-C comes meanwhile.
+        The caller has made sure that `end` is called, also where Ctrl-C comes meanwhile.
         """
         self._before = termios.tcgetattr(self._keys)
         self._handlers = {signal.SIGTSTP: signal.signal(signal.SIGTSTP, self._suspend)}
@@ -97,7 +97,7 @@ class QuietTerminal:
             os.write(self._screen.fileno(), sequence.encode())
 
     def _suspend(self, number: int, frame: FrameType | None) -> None:
-        """SIGTSTP: stop, with the terminal as the shell wants it, and go on as before."""
+        """SIGTSTP: stop, with the terminal as the shell wants it, and continue as before."""
         now = termios.tcgetattr(self._keys)
         if not now[3] & termios.ICANON:  # at a prompt the editor has read what was typed
             self._typed += self._pending()
@@ -116,5 +116,5 @@ class QuietTerminal:
 
 
 def suspend() -> None:
-    """Stop all of the job, as Ctrl-Z does where it is no key."""
+    """Stop all of the job, as Ctrl-Z does where it is not a key."""
     os.kill(0, signal.SIGTSTP)

@@ -142,7 +142,7 @@ def wrap(
 
 
 def wrap_lines(text: str, width: int, *, indent: str = "") -> str:
-    """Break every line of a text; what does not fit goes on behind `indent`.
+    """Break every line of a text; what does not fit continues after `indent`.
 
     >>> wrap_lines("a note that is long", 12, indent="  ")
     'a note that\\n  is long'
@@ -241,7 +241,7 @@ def _is_space(character: str) -> bool:
 
 
 def _may_break(before: str, after: str) -> bool:
-    """Whether a row may end between two characters of a word: beside wide ones."""
+    """Whether a row may end between two characters of a word: next to wide ones."""
     if after in _CLINGING or before in _JOINING or cells_of(after) == 0 or after in _MODIFIERS:
         return False
     return cells_of(before) == 2 or cells_of(after) == 2

@@ -1,4 +1,4 @@
-"""Whether the process was stopped (Ctrl-Z) and went on meanwhile: clocks count that time."""
+"""Whether the process was stopped (Ctrl-Z) and continued meanwhile: clocks count that time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from akunu.text.completion import Completion
 
 
 class SuspensionWatch:
-    """Notices, within `with`, that the process was stopped and went on.
+    """Notices, within `with`, that the process was stopped and continued.
 
     >>> with SuspensionWatch() as watch:
     ...     signal.raise_signal(signal.SIGCONT)  # what `fg` sends

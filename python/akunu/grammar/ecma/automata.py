@@ -1,8 +1,8 @@
 """Rewrites an expression with intersections and complements (Both, Not) as one without them.
 
 Its automaton is built by derivatives: a state is the expression of what may follow a text that was
-read (Brzozowski). States that go on alike are merged (Moore), and then states are eliminated one by
-one until an expression is left.
+read (Brzozowski). States that continue alike are merged (Moore), and then states are eliminated
+one by one until an expression is left.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def _size(node: Node) -> int:
 
 
 def _classes(moves: list[list[int]], ends: list[bool]) -> list[int]:
-    """The class of each state: those of one class go on alike."""
+    """The class of each state: those of one class continue alike."""
     found = [int(each) for each in ends]
     while True:
         keys = [

@@ -49,7 +49,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What has to follow, or to be before, or may not."""
+    """A lookahead or lookbehind, perhaps negative."""
 
     part: Node
     is_behind: bool
@@ -89,10 +89,10 @@ EMPTY: Node = Sequence(())
 
 
 class PatternError(Exception):
-    """What is wrong with a pattern, or has no grammar, and where: its position, from 0."""
+    """An error in a pattern, or a part without a grammar, and its position, from 0."""
 
     def __init__(self, position: int, what: str, *, is_syntax: bool = False) -> None:
-        """`is_syntax`: whether it is no pattern at all."""
+        """`is_syntax`: whether it is not a pattern at all."""
         super().__init__(what)
         self.position = position
         self.what = what
@@ -232,7 +232,7 @@ class _Parser:
         return inner
 
     def _flagged(self, found: re.Match[str], at: int) -> Node | None:
-        """Flags, which hold to the end of the group that they stand in, or of their own."""
+        """Flags, which hold to the end of the group that they stand in, their own or."""
         if not found[1] or set(found[1]) - set("isu") or found[2]:
             raise self._unsaid(f"the flags ({found[0]}", at)
         before = self._flags
@@ -311,7 +311,7 @@ class _Parser:
         if char == "u" and (code := self._code()) is not None:
             return code
         if char in "pP" and not self._is_unicode:
-            raise self._unsaid(f"\\{char} beside what only an expression without Unicode has", at)
+            raise self._unsaid(f"\\{char} together with syntax of expressions without Unicode", at)
         if self._is_unicode and char not in _SYNTAX and not (in_class and char == "-"):
             raise self._wrong(f"the escape \\{char}", at)
         return ord(char)

@@ -1,7 +1,7 @@
 r"""Patterns of JSON schemas in the words of llguidance, which reads Rust's dialect.
 
 A pattern is searched for anywhere in a text. It becomes one or more expressions that the text has
-to match as a whole, without edges (`^`, `$`) and looks ahead or behind, which llguidance lacks.
+to match as a whole, without edges (`^`, `$`) and lookarounds, which llguidance lacks.
 
 >>> translated("a|^b")
 ('^(?:(?s:.)+a(?s:.)*|a(?s:.)*|b(?s:.)*)$',)
@@ -119,7 +119,7 @@ class _Reader:
         return _both([found, *ends])
 
     def _following(self, items: list[Node], *, at_start: bool) -> Node:
-        """What a text may be from here to its end, where it goes on with these items in turn.
+        """What a text may be from here to its end, where it continues with these items in turn.
 
         `at_start`: whether "here" is the beginning of the text.
         """
@@ -256,7 +256,7 @@ def _holds(node: Node, kinds: tuple[type, ...]) -> bool:
 
 
 def _begins(node: Node) -> bool:
-    """Whether the beginning of the text is asked for in it."""
+    """Whether the beginning of the text is requested in it."""
     return any(part == Edge(is_end=False) for part in _parts(node))
 
 

@@ -1,8 +1,8 @@
-"""Which texts two lexemes share, and where one of them goes on when the other has ended.
+"""Which texts two lexemes share, and where one of them continues when the other has ended.
 
 A lexeme is an expression without rules and tokens. Its automaton has a state for each of its
 characters (Glushkov's construction): `first` are those that a text may begin with, `after[i]`
-those that may come behind the i-th, `last` those that it may end with.
+those that may come after the i-th, `last` those that it may end with.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def share_a_text(left: Automaton, right: Automaton) -> bool:
 
 
 def goes_on(left: Automaton, right: Automaton, following: list[Ranges]) -> bool:
-    """Whether `right` goes on where `left` ends, with a character that may also follow `left`."""
+    """Whether `right` continues where `left` ends, with a character that may also follow `left`."""
     for i, j in _pairs(left, right):
         if i in left.last:
             for k in right.after[j]:

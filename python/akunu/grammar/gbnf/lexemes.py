@@ -1,11 +1,11 @@
 """Which parts of a grammar in GBNF may be lexemes: read in one go, which is what makes masks fast.
 
-llguidance reads greedily: a lexeme goes on as long as it can, together with every other lexeme that
-may stand at the same place. GBNF knows no lexemes, only characters, so that a part may be one only
-where greed changes nothing: where no lexeme that may begin at the same place can go on, where
-another one has ended, with a character that may also follow that one. At first every part without
-recursion is one lexeme; those in a conflict are cut into their parts until there is none. Single
-characters never conflict.
+llguidance reads greedily: a lexeme continues as long as it can, together with every other lexeme
+that may stand at the same place. GBNF knows no lexemes, only characters, so that a part may be one
+only where greed changes nothing: where no lexeme that may begin at the same place can continue,
+where another one has ended, with a character that may also follow that one. At first every part
+without recursion is one lexeme; those in a conflict are cut into their parts until there is none.
+Single characters never conflict.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from akunu.grammar.gbnf.automata import Automaton, TooLarge, automaton, goes_on,
 from akunu.grammar.gbnf.parsing import Expression, Rule, Token
 
 _MOST_PLACES = 400
-"""Beyond so many places for lexemes, each character is one: comparing them all takes too long."""
+"""Beyond this many places for lexemes, each character is one: comparing them all takes too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ class _Places:
         return self._automata[lexeme.text]
 
     def _following(self, place: int) -> list[Ranges]:
-        """Characters that may come behind a place."""
+        """Characters that may come after a place."""
         found: list[Ranges] = []
         for number in self._after[place]:
             lexeme = self.lexemes[number]

@@ -57,7 +57,7 @@ class _Parser:
         while self._at < len(self._text):
             name = self._name()
             self._space(lines=False)
-            self._expect("::=", "expected ::= behind the name of a rule")
+            self._expect("::=", "expected ::= after the name of a rule")
             self._space(lines=True)
             rules[name] = self._choice(nested=False)  # the last one counts, as in llama.cpp
             if self._at < len(self._text) and self._text[self._at] not in "\r\n":
@@ -80,7 +80,7 @@ class _Parser:
 
     def _sequence(self, nested: bool) -> Expression:
         parts: list[Expression] = []
-        repeatable = False  # an empty text is no part
+        repeatable = False  # an empty text is not a part
         while char := self._peek():
             start = self._at
             if char in "*+?{":

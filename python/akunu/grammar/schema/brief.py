@@ -2,7 +2,7 @@
 
 Small models often end no text, number or list by themselves. This looks at a schema in llguidance's
 words, where nothing is said by what does not fit, so that a part with another bound only allows
-less. What stands beside others (in `allOf`, or with `anyOf` and `$ref`) is left as it is: two
+less. What stands next to others (in `allOf`, or with `anyOf` and `$ref`) is left as it is: two
 bounds could exclude each other.
 """
 
@@ -20,7 +20,7 @@ MOST_ITEMS = 3
 LARGEST_NUMBER = 10**9
 """How far from zero, or from the bound on the other side, a number without bounds may be."""
 SMALLEST_STEP = 0.001
-"""A number that need not be whole has at most three digits behind its point."""
+"""A number that need not be whole has at most three digits after its point."""
 
 _OF_TYPE = {
     "object": (
@@ -67,7 +67,7 @@ def _name(reference: dict[str, Schema]) -> str:
 
 
 def _is_combined(schema: dict[str, Schema]) -> bool:
-    """Whether a schema says something beside one that it refers to, or several at once."""
+    """Whether a schema says something next to one that it refers to, or several at once."""
     refers = "$ref" in schema or "anyOf" in schema
     return "allOf" in schema or "oneOf" in schema or (refers and len(schema) > 1)
 
@@ -75,7 +75,8 @@ def _is_combined(schema: dict[str, Schema]) -> bool:
 def _parts(
     schema: Schema, *, is_combined: bool = False
 ) -> Iterator[tuple[dict[str, Schema], bool]]:
-    """A schema and all inside it but the definitions, each with whether it stands beside others."""
+    """A schema and all inside it but the definitions, each with whether it stands next to
+    others."""
     if not isinstance(schema, dict):
         return
     is_combined = is_combined or _is_combined(schema)

@@ -41,7 +41,7 @@ def compile_schema(
     try:
         return _compiled(source, weaken, compact, brief)
     except RecursionError as error:
-        raise SchemaError("", "its parts lie too deep in one another") from error
+        raise SchemaError("", "its parts are nested too deeply") from error
 
 
 def _compiled(source: Any, weaken: bool, compact: bool, brief: bool) -> Grammar:
@@ -133,7 +133,7 @@ def _located(writer: Writer, written: Schema, error: str) -> SchemaError:
     reason = _plain(error)
     if reason.startswith("Failed to generate regex"):
         inexact = (each for _, each in writer.written if _has_inexact_number(each))
-        why = "numbers beyond 2^53 are not held beside what else is asked for here"
+        why = "numbers beyond 2^53 cannot be combined with the other keywords here"
         return _of_part(writer, next(inexact, None), why)
     sized = sorted(
         ((len(json.dumps(schema)), place) for place, schema in writer.written),
@@ -153,7 +153,7 @@ def _has_inexact_number(schema: Schema) -> bool:
 
 
 def _too_wide(writer: Writer, matcher: LLMatcher) -> SchemaError | None:
-    """What is wrong where a text begins, or a part of it that could go on in very many ways."""
+    """What is wrong where a text begins, or a part of it that could continue in very many ways."""
     if reason := why_none_begins(matcher):
         return SchemaError("", reason)
     for place, schema in writer.written:
@@ -187,7 +187,7 @@ def _plain(error: str) -> str:
     lines = [line.strip() for line in error.strip().splitlines() if line.strip()]
     first = lines[0]
     if first.startswith("regex parse error"):
-        return "the pattern is no regular expression: " + lines[-1].removeprefix("error: ")
+        return "the pattern is not a regular expression: " + lines[-1].removeprefix("error: ")
     first = re.sub(r"^Unsatisfiable schema: ", "nothing fits it: ", first)
     return first[:300]
 

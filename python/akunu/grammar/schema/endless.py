@@ -1,6 +1,6 @@
 """Parts of a schema that no text ever fits, because each would have to contain another of itself.
 
-llguidance follows a reference wherever it leads: a list that must have a list of its own kind as
+llguidance follows a reference wherever it leads: a list that must have its own list kind as
 its first item begins, and never ends. Which definitions can end is the classic fixed point: at
 first none; then those that need none but such that can, until no more are found. What is left is
 written as `false`, which llguidance knows.

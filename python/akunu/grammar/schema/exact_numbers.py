@@ -353,7 +353,7 @@ _OF_OTHERS = frozenset(("minLength", "maxLength", "pattern", "format", "patternP
 
 
 def _holds_number(schema: dict[str, Any], value: Any) -> bool:
-    """Whether a value is no number, or has the bounds and the factor of a schema."""
+    """Whether a value is not a number, or has the bounds and the factor of a schema."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return True
     number = decimal_of(value)

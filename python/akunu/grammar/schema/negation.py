@@ -126,7 +126,7 @@ _TURNED: dict[str, tuple[str, Any]] = {
 
 def _other_types(place: SchemaPlace, types: list[str]) -> Schema:
     if "integer" in types:
-        raise Inexpressible(place, "no grammar for numbers that are no integers", "type")
+        raise Inexpressible(place, "no grammar for numbers that are not integers", "type")
     rest = [name for name in TYPES if name not in types]
     return {"type": rest} if rest else False
 

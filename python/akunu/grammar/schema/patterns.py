@@ -32,5 +32,5 @@ def _said(
         shown = pattern if len(pattern) <= 200 else pattern[:197] + "..."
         what = f"{error.what} at character {error.position + 1} of {shown!r}"
         if error.is_syntax:
-            what = f"the pattern is no regular expression: {what}"
+            what = f"the pattern is not a regular expression: {what}"
         raise Inexpressible(place, what, *keys) from None

@@ -91,7 +91,7 @@ def root_place(schema: Schema) -> SchemaPlace:
         raise SchemaError("/$schema", "draft 3 is too old; draft 4 or newer")
     resource = specification.create_resource(schema)
     uri = resource.id() or ""
-    registry: Registry[Schema] = REGISTRY.with_resource(uri, resource)  # beside the drafts' own
+    registry: Registry[Schema] = REGISTRY.with_resource(uri, resource)  # next to the drafts' own
     with suppress(
         Unresolvable, ValueError, TypeError, AttributeError
     ):  # found again when it is read
@@ -100,7 +100,7 @@ def root_place(schema: Schema) -> SchemaPlace:
 
 
 def read(place: SchemaPlace) -> Node | bool:
-    """What is asserted at that place; True or False where anything or nothing is."""
+    """The schema at that place; True or False if it allows anything or nothing."""
     schema = place.schema
     if isinstance(schema, bool):
         return schema
@@ -170,7 +170,7 @@ def _type(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     for name in names:
         if name not in (*TYPES, "integer"):
             raise place.refuse(
-                f"{_as_json(name)} is no type; {', '.join(TYPES)} or integer", keyword
+                f"{_as_json(name)} is not a type; {', '.join(TYPES)} or integer", keyword
             )
     if "number" in names:  # which has the integers
         names = [name for name in names if name != "integer"]

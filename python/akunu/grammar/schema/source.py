@@ -1,4 +1,4 @@
-"""What a schema may be given as: JSON, or Python types that describe one."""
+"""What a schema may be passed as: JSON, or Python types that describe one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from akunu.errors import ArgumentError
 from akunu.grammar.errors import SchemaError
 from akunu.grammar.schema.types import schema_of_type
 
-# Keywords whose values are no schemas, and those that have a schema for each name.
+# Keywords whose values are not schemas, and those that have a schema for each name.
 _VALUES: Final = ("const", "enum", "default", "examples", "example")
 _MAPS: Final = (
     "properties",
@@ -55,7 +55,7 @@ def schema_of(source: Any) -> Any:
         try:
             found = json.loads(source, parse_constant=_refused)
         except ValueError as error:
-            raise SchemaError("", f"the text is no JSON: {error}") from error
+            raise SchemaError("", f"the text is not JSON: {error}") from error
         if not isinstance(found, dict | bool):
             raise SchemaError("", f"an object, true or false is expected, not {source.strip():.80}")
         return without_nulls(found)
@@ -63,7 +63,7 @@ def schema_of(source: Any) -> Any:
         try:
             found = json.loads(json.dumps(source, allow_nan=False, default=_as_dict))
         except (TypeError, ValueError) as error:
-            raise SchemaError("", f"it is no JSON: {error}") from error
+            raise SchemaError("", f"it is not JSON: {error}") from error
         return without_nulls(found)
     if hasattr(source, "model_json_schema"):
         return json.loads(json.dumps(source.model_json_schema()))
@@ -77,7 +77,7 @@ def schema_of(source: Any) -> Any:
 
 
 def _as_dict(value: object) -> dict[Any, Any]:
-    """What `json` has no words for: a mapping that is no dict, such as a MappingProxyType."""
+    """What `json` has no words for: a mapping that is not a dict, such as a MappingProxyType."""
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")

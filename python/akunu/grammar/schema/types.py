@@ -92,7 +92,8 @@ def _schema(annotation: Any, definitions: dict[str, Any], names: dict[Any, str])
 
 
 def constrained(annotation: Any) -> bool:
-    """Whether an annotation has something of pydantic's to say beside its type, such as a limit."""
+    """Whether an annotation has something of pydantic's to say next to its type, such as a
+    limit."""
     if typing.get_origin(annotation) is not typing.Annotated:
         return False
     modules = [type(one).__module__.partition(".")[0] for one in annotation.__metadata__]

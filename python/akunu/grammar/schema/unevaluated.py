@@ -29,7 +29,7 @@ def write_unevaluated(schema_of: Callable[[SchemaPlace], Schema], node: Node) ->
             everything = _evaluated(node, objects, names, patterns, items, 0)
         except _Depends as depends:
             raise Inexpressible(
-                node.place, f"what {depends} evaluates depends on the text", keyword
+                node.place, f"the result of {depends} depends on the text", keyword
             ) from None
         if everything:
             continue

@@ -63,7 +63,7 @@ class Writer:
         return self.whole(schema)
 
     def whole(self, schema: Schema) -> Schema:
-        """`schema` with every definition beside it."""
+        """`schema` with every definition next to it."""
         if not self.definitions:
             return schema
         if not isinstance(schema, dict):
@@ -359,7 +359,7 @@ def _unevaluated(writer: Writer, node: Node) -> Iterator[Schema]:
 
 def _dynamic(writer: Writer, node: Node) -> Iterator[Schema]:
     keyword = "$dynamicRef" if "$dynamicRef" in node else "$recursiveRef"
-    raise Inexpressible(node.place, "a reference that depends on where one comes from", keyword)
+    raise Inexpressible(node.place, "a reference whose target depends on the path to it", keyword)
     yield
 
 

@@ -39,7 +39,7 @@ class MessageAnswer:
         self._calls = CallCollector({})
 
     def from_replies(self, replies: Sequence[Completion]) -> Any:
-        """Return the answer that is no stream."""
+        """Return the answer that is not a stream."""
         (reply,) = replies
         content: list[dict[str, Any]] = []
         if reply.reasoning:
@@ -59,7 +59,7 @@ class MessageAnswer:
         return _event("message_start", message=message) + self.ping
 
     def from_piece(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
-        """Return the events of a part; a call is told when it is complete, or cut."""
+        """Return the events of a part; a call is sent when it is complete, or cut."""
         if isinstance(delta, TextDelta):
             opening = self._open("text", {"text": ""})
             return opening + self._delta({"type": "text_delta", "text": delta.text})

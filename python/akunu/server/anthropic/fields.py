@@ -106,14 +106,14 @@ def _thread(name: str, value: Any) -> Mapping[str, Any]:
     details = {"error_code": "thread_unsupported_request", "unsupported": [name]}
     raise ApiError(
         400,
-        f"{name} is not done here: {_NOT_STORED}",
+        f"{name} is not supported: {_NOT_STORED}",
         param=name,
         code="unsupported_parameter",
         facts={"details": details},
     )
 
 
-_NOT_STORED: Final = "nothing is stored, send the whole conversation"
+_NOT_STORED: Final = "the server stores nothing: send the whole conversation"
 _BLOCKS: Final = {"type": ["string", "array", "null"]}
 
 MESSAGES_FIELDS: Final[Mapping[str, Field]] = table_of(
@@ -133,26 +133,26 @@ MESSAGES_FIELDS: Final[Mapping[str, Field]] = table_of(
         honoured("output_format", "object", _output_format),
         honoured("chat_template_kwargs", "object", to("template_variables")),
         *(each for each in SAMPLING_FIELDS if each.name != "stop"),
-        refused("mcp_servers", "the client calls tools, not the server", []),
+        refused("mcp_servers", "the client runs tools, not the server", []),
         refused("container", "there are no containers"),
         refused("compaction", "the client shortens its conversation"),
         Field(name="thread", schema={}, effect="refused", read=_thread, note=_NOT_STORED),
         without_effect("metadata", "object", "nothing is stored"),
         without_effect("service_tier", "string", "see priority"),
-        without_effect("cache_control", "object", "the cache finds prompts by their tokens"),
+        without_effect("cache_control", "object", "the KV cache finds prompts by their tokens"),
         without_effect("context_management", "object", "the client shortens its conversation"),
         without_effect("inference_geo", "string", "the model runs here"),
-        without_effect("speed", "string", "there is one"),
-        without_effect("diagnostics", "object", "usage says what the cache had"),
-        without_effect("fallbacks", "", "no model declines here"),
-        without_effect("fallback_credit_token", "", "nobody is billed"),
-        without_effect("billing_policy", "object", "nobody is billed"),
+        without_effect("speed", "string", "there is only one speed"),
+        without_effect("diagnostics", "object", "usage reports it"),
+        without_effect("fallbacks", "", "no model refuses"),
+        without_effect("fallback_credit_token", "", "there is no billing"),
+        without_effect("billing_policy", "object", "there is no billing"),
     ]
 )
 
 
 def messages_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
-    """Return what a request asks for; ApiError for what makes no sense or is not done here."""
+    """Return what a request asks for; ApiError for what makes no sense or is not supported."""
     wanted = text_request(MESSAGES_FIELDS, body)
     arguments = wanted.arguments
     if "turns" not in arguments:

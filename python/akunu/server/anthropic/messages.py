@@ -71,8 +71,8 @@ def messages_of(system: Any, messages: Any) -> AnthropicConversation:
     if found.messages[-1]["role"] == "assistant":
         raise unsupported(
             "messages",
-            "the conversation ends with a message of the assistant: a reply that has begun is not "
-            "done here, end it with a message of the user",
+            "the conversation ends with a message of the assistant: a reply cannot be continued "
+            "here; end the conversation with a message of the user",
         )
     return found
 
@@ -85,7 +85,7 @@ def _system(system: Any, found: AnthropicConversation) -> str:
     texts = []
     for index, block in enumerate(system):
         if not isinstance(block, dict) or block.get("type", "text") != "text":
-            raise unsupported("system", f"system[{index}] is no block of text")
+            raise unsupported("system", f"system[{index}] is not a text block")
         text = _without_changing_lines(_text(block, f"system[{index}]", found, "system"), found)
         if text:
             texts.append(text)
@@ -149,7 +149,7 @@ def _add_turn(found: AnthropicConversation, role: str, blocks: list[Any], where:
             found.messages.append(_result(block, place, found))
         else:
             raise unsupported(
-                "messages", f"{place} is of type {as_json(kind)}, which is not read here"
+                "messages", f"{place} is of type {as_json(kind)}, which is not supported"
             )
     if not parts and len(found.messages) == n_before:
         parts.append({"type": "text", "text": ""})
@@ -207,7 +207,8 @@ def _result_content(blocks: list[Any], where: str, found: AnthropicConversation)
             parts.append(_image(block, place, found))
         else:
             raise unsupported(
-                "messages", f"{place} is of type {as_json(kind)}: text and images are read here"
+                "messages",
+                f"{place} is of type {as_json(kind)}: only text and images are supported",
             )
     return joined_texts(parts)
 
@@ -225,7 +226,7 @@ def _reply(blocks: list[Any], where: str, found: AnthropicConversation) -> dict[
             if not isinstance(block.get("thinking"), str):
                 raise invalid("messages", f"{place}.thinking must be a text")
             thoughts.append(block["thinking"])
-        elif kind == "redacted_thinking":  # nobody here can read it
+        elif kind == "redacted_thinking":  # no one here can read it
             found.ignore("redacted_thinking")
         elif kind == "tool_use":
             if block.get("cache_control") is not None:
@@ -233,7 +234,7 @@ def _reply(blocks: list[Any], where: str, found: AnthropicConversation) -> dict[
             calls.append(_call(block, place))
         else:
             raise unsupported(
-                "messages", f"{place} is of type {as_json(kind)}: that is not read here"
+                "messages", f"{place} is of type {as_json(kind)}: it is not supported"
             )
     reply: dict[str, Any] = {"role": "assistant", "content": "".join(texts)}
     if thoughts:

@@ -25,7 +25,7 @@ def models_page(models: Sequence[ServedModel], query: Mapping[str, str]) -> dict
     names = [each.name for each in models]
     after, before = query.get("after_id"), query.get("before_id")
     if after is not None and before is not None:
-        raise invalid("before_id", "after_id and before_id are given: one of them")
+        raise invalid("before_id", "after_id and before_id are set: use one of them")
     first = 0 if after is None else _place("after_id", after, names) + 1
     last = len(names) if before is None else _place("before_id", before, names)
     if before is None:
@@ -87,5 +87,5 @@ def _limit(text: str) -> int:
 
 def _place(name: str, model: str, names: Sequence[str]) -> int:
     if model not in names:
-        raise invalid(name, f"{name} is {model[:100]!r}, which is none of the models")
+        raise invalid(name, f"{name} is {model[:100]!r}, which is not one of the models")
     return names.index(model)

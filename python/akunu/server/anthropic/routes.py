@@ -16,7 +16,7 @@ _BODY = body_of(MESSAGES_FIELDS, required=["messages"])
 
 @router.post(
     "/messages",
-    summary="A model's reply to a conversation, as Anthropic has it",
+    summary="A reply to a conversation, in Anthropic's form",
     response_model=None,
     openapi_extra=_BODY,
 )
@@ -27,7 +27,7 @@ async def messages(request: Request) -> Response:
 
 @router.post(
     "/messages/count_tokens",
-    summary="How many tokens a conversation's prompt has",
+    summary="Count the tokens of a conversation's prompt",
     response_model=None,
     openapi_extra=_BODY,
 )

@@ -11,7 +11,7 @@ from akunu.server.http.json_words import as_json
 from akunu.server.settings import ServerSettings
 
 MOST_LOGPROBS: Final = 20
-"""The most tokens that are told beside each, as for OpenAI."""
+"""The most tokens that are reported next to each, as for OpenAI."""
 MOST_TOKENS: Final = 2**31 - 1
 """The largest number of tokens that means something."""
 WITHOUT_EFFECT: Final = "without effect: "
@@ -20,13 +20,15 @@ UNREAD: Final = "unread: "
 """Likewise, with keys of messages that only a model's chat template may know."""
 
 OF_OPENAI: Final = (
-    without_effect("user", "string", "nobody is told"),
+    without_effect("user", "string", "the server does not report it"),
     without_effect("store", "boolean", "nothing is stored"),
     without_effect("service_tier", "string", "see priority"),
-    without_effect("safety_identifier", "string", "nobody is told"),
-    without_effect("prompt_cache_key", "string", "the cache finds prompts by their tokens"),
-    without_effect("prompt_cache_retention", "string", "the cache keeps what has room"),
-    without_effect("prompt_cache_options", "object", "the cache finds prompts by itself"),
+    without_effect("safety_identifier", "string", "the server does not report it"),
+    without_effect("prompt_cache_key", "string", "the KV cache finds prompts by their tokens"),
+    without_effect(
+        "prompt_cache_retention", "string", "the KV cache keeps prompts while there is room"
+    ),
+    without_effect("prompt_cache_options", "object", "the KV cache finds prompts without it"),
     without_effect("moderation", "object", "nothing is moderated"),
 )
 """Fields of OpenAI's chats and responses that change nothing here."""
@@ -48,7 +50,7 @@ def n_texts(name: str, value: Any, settings: ServerSettings) -> int:
 def includes_usage(options: dict[str, Any], *, is_stream: bool) -> bool:
     """Take out whether a stream ends with the usage; ApiError where there is no stream."""
     if "include_usage" in options and not is_stream:
-        raise invalid("stream_options", "stream_options is given, and stream is not true")
+        raise invalid("stream_options", "stream_options needs stream: true")
     return bool(options.pop("include_usage", False))
 
 
@@ -71,7 +73,7 @@ def max_tokens_or_none(name: str, value: Any) -> Mapping[str, Any]:
 
 
 def n_predict(name: str, value: Any) -> Mapping[str, Any]:
-    """Read a number of tokens as llama.cpp has it: -1 and -2 go on until the context is full."""
+    """Read a number of tokens as llama.cpp has it: -1 and -2 continue until the context is full."""
     n = integer_in(name, value, -2, MOST_TOKENS)
     return {} if n < 0 else {"max_tokens": n}
 
@@ -85,7 +87,7 @@ def stream_options(name: str, value: Any) -> Mapping[str, Any]:
                 name, f"stream_options has {as_json(each)}; only include_usage is known"
             )
     if given.get("continuous_usage_stats"):
-        raise unsupported(name, "stream_options: usage is told once, at the end")
+        raise unsupported(name, "stream_options: usage comes once, at the end")
     usage = given.get("include_usage")
     usage = checked("stream_options.include_usage", False if usage is None else usage, bool)
     found: dict[str, Any] = {"include_usage": usage}

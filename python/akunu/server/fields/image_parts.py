@@ -12,8 +12,8 @@ from akunu.server.http.errors import invalid, unsupported
 from akunu.server.http.json_words import as_json, kind_of
 
 _WHY: Final = (
-    "nothing is fetched, since whoever writes a message could have this server ask others; send "
-    "the image itself, in base64"
+    "the server does not fetch images, because a message could make it send requests; send the "
+    "image itself, in base64"
 )
 
 
@@ -25,7 +25,7 @@ def of_url(url: Any, field: str, where: str) -> dict[str, Any]:
     if not isinstance(url, str):
         raise invalid(field, f"{where} must be a text, got {kind_of(url)}")
     if url[:5].lower() != "data:":
-        raise unsupported(field, f"{where} is {as_json(url)}, which is no data: URL: {_WHY}")
+        raise unsupported(field, f"{where} is {as_json(url)}, which is not a data: URL: {_WHY}")
     return {"type": "image", "image": url}
 
 

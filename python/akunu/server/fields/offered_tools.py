@@ -1,8 +1,8 @@
 """Tools that a request offers: functions, which the client calls, and others.
 
-Agents offer tools of a provider's own beside theirs (`web_search`, `code_interpreter`, `computer`),
-whatever the server. Nothing is done by this server, so the model does not hear of them: it would
-call what nobody does. They are named as fields without effect, in every dialect.
+Agents offer tools of a provider's own next to theirs (`web_search`, `code_interpreter`,
+`computer`), whatever the server. Nothing is done by this server, so the model does not hear of
+them: it would call what no one does. They are named as fields without effect, in every dialect.
 
 >>> functions_among("tools", [{"type": "web_search"}, {"function": {"name": "get"}}])
 ([{'function': {'name': 'get'}}], ['tools.web_search'])

@@ -11,7 +11,7 @@ from akunu.server.http.json_words import as_json
 
 
 def response_format(name: str, value: Any) -> Mapping[str, Any]:
-    """Read OpenAI's `response_format`; llama.cpp's has the schema of an object beside its type."""
+    """Read OpenAI's `response_format`; llama.cpp's has the schema of an object next to its type."""
     given = checked(name, value, dict)
     kind = given.get("type")
     if kind == "text":
@@ -27,7 +27,7 @@ def response_format(name: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(described, dict) or not isinstance(described.get("schema"), (dict, bool)):
         raise invalid(
             name,
-            f"Invalid schema for {name}: it has no 'schema', an object",
+            f"Invalid schema for {name}: it has no object 'schema'",
             "invalid_json_schema",
         )
     found = {"schema": described["schema"]}

@@ -1,7 +1,7 @@
 """Fields of a request: each is declared once, and its table answers for all of them.
 
 A field is honoured (it becomes options of akunu), refused by its name with 400, or accepted without
-effect. Those without effect, and fields that nobody knows, are named in a header of the answer.
+effect. Those without effect, and fields that no one knows, are named in a header of the answer.
 
 >>> table = table_of([honoured("top_k", "integer", to("top_k")), without_effect("user", "string")])
 >>> read(table, {"top_k": 3, "user": "me", "tpo_k": 4})
@@ -78,14 +78,16 @@ def read(table: Mapping[str, Field], body: Mapping[str, Any]) -> Read:
         for option, given in options.items():
             other = found.names.get(option)
             if other is not None and found.options[option] != given:
-                raise invalid(name, f"{other} and {name} mean the same and differ: give one")
+                raise invalid(
+                    name, f"{other} and {name} mean the same and differ: send one of them"
+                )
             found.options[option] = given
             found.names[option] = name
     return found
 
 
 def unknown_keys(path: str, given: Mapping[str, Any], known: Collection[str]) -> list[str]:
-    """Return the keys of an inner object that nobody reads, with the path to them.
+    """Return the keys of an inner object that no one reads, with the path to them.
 
     >>> unknown_keys("messages", {"role": "user", "mood": "good", "name": None}, ("role",))
     ['messages.mood']
@@ -115,11 +117,11 @@ def without_effect(name: str, schema: str | Mapping[str, Any] = "", note: str = 
 
 
 def refused(name: str, note: str, *harmless: Any, schema: str | Mapping[str, Any] = "") -> Field:
-    """Return a field that is not done here; `harmless`: values that ask for nothing."""
+    """Return a field that is not supported; `harmless`: values that ask for nothing."""
 
     def read(name: str, value: Any) -> Mapping[str, Any]:
         if not any(value == each and type(value) is type(each) for each in harmless):
-            raise unsupported(name, f"{name} is not done here: {note}")
+            raise unsupported(name, f"{name} is not supported: {note}")
         return {}
 
     return Field(name=name, schema=_schema(schema), effect="refused", read=read, note=note)

@@ -39,7 +39,7 @@ def with_wished_thinking(
             field = names.get("thinking", "thinking")
             known = ", ".join(dict.fromkeys(("none", *LEVELS, *switch.levels)))
             raise invalid(field, f"{field} is {as_json(wish)}; it must be one of {known}")
-        lost.add("thinking")  # it thinks, but not as much as was asked for
+        lost.add("thinking")  # it thinks, but not as much as was requested
         wish = nearest(wish, switch.levels) or True
     if wish is False and not switch.can_be_switched:
         if can_think:

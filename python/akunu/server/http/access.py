@@ -48,7 +48,7 @@ class Access:
         is_guarded: bool = True,
         workers: Workers | None = None,
     ) -> None:
-        """`app`: what is behind the door. `is_guarded`: False, where requests have come through
+        """`app`: the application itself. `is_guarded`: False, where requests have come through
         another door already. `workers`: where its grammars are compiled."""
         self._app = app
         self._settings = settings
@@ -103,9 +103,10 @@ class Access:
                 answer = _answer(refusal, scope, entry)
                 await answer(scope, receive, marked)
         except asyncio.CancelledError:
-            if not self._is_guarded:  # whoever passes requests on has cancelled it
+            if not self._is_guarded:  # the front has cancelled it
                 raise
-            # The server ends, and this took longer than it may. A stream that had begun was told.
+            # The server ends, and this took longer than it may. A stream that had begun got
+            # an error.
             if not entry.status:
                 answer = _answer(stopping(), scope, entry)
                 await answer(scope, receive, marked)
@@ -156,7 +157,7 @@ class Access:
         try:
             length = int(headers.get(b"content-length", b"0"))
         except ValueError:
-            return ApiError(400, "content-length is no number")
+            return ApiError(400, "content-length is not a number")
         return _too_large(self._settings) if length > self._settings.max_body else None
 
 
@@ -184,7 +185,7 @@ class _Body:
         self._is_complete = False
         self._ends = time.monotonic() + settings.body_seconds
         kind = dict(entry.scope["headers"]).get(b"content-type", b"")
-        self._is_upload = kind.startswith(b"multipart/")  # audio is no text for a log
+        self._is_upload = kind.startswith(b"multipart/")  # audio is not text for a log
 
     async def receive(self) -> Message:
         if self._is_complete:  # what comes now is that the client goes away

@@ -15,7 +15,7 @@ LOG: Final = logging.getLogger("akunu.server.access")
 
 @dataclass(slots=True)
 class AccessEntry:
-    """What is noted of a request while it goes on."""
+    """What is noted of a request while it continues."""
 
     scope: Scope
     request_id: str

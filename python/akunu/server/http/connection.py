@@ -1,4 +1,5 @@
-"""One connection of a client: time limits for what only the client can go on with, errors in JSON.
+"""One connection of a client: time limits for what only the client can continue with, errors in
+JSON.
 
 uvicorn's protocol answers malformed requests as plain text, and waits for ever for a client that
 sends its headers a byte at a time, or that does not read. A thousand such clients would hold the
@@ -29,14 +30,14 @@ _MOST_PROBES: Final = 8  # parsers have limits; the first one tells of a client 
 
 
 class Connection(H11Protocol):
-    """A connection whose client must go on within the seconds of the settings."""
+    """A connection whose client must continue within the seconds of the settings."""
 
     def __init__(self, settings: ServerSettings, *given: Any, **named: Any) -> None:
         """`given`, `named`: what uvicorn makes a connection with."""
         super().__init__(*given, **named)
         self._settings = settings
         self._sending: asyncio.TimerHandle | None = None
-        """Runs while a client owes the rest of its headers, or of a body that nobody reads."""
+        """Runs while a client owes the rest of its headers, or of a body that no one reads."""
         self._reading: asyncio.TimerHandle | None = None
         """Runs while a client does not take what is there for it."""
         self._probing: asyncio.TimerHandle | None = None
@@ -136,7 +137,7 @@ class Connection(H11Protocol):
             self._refuse(ApiError(status, f"the request is not HTTP: {error or msg}"))
 
     def _watch(self) -> None:
-        """Have a clock run while only the client can go on, and from when that began."""
+        """Have a clock run while only the client can continue, and from when that began."""
         conn = self.conn
         owes_headers = conn.their_state is h11.IDLE and bool(conn.trailing_data[0])
         owes_body = conn.their_state is h11.SEND_BODY and conn.our_state not in (

@@ -110,7 +110,7 @@ def invalid(param: str | None, message: str, code: str | None = None) -> ApiErro
 
 def stopping() -> ApiError:
     """Return the error for what was not over when the server was ended."""
-    return ApiError(503, "the server is being ended", code="server_stopping")
+    return ApiError(503, "the server is stopping", code="server_stopping")
 
 
 def unsupported(param: str, message: str) -> ApiError:
@@ -147,13 +147,13 @@ def api_error(
         return ApiError(500, text, param="model", code="model_not_loaded", headers=_NEVER_AGAIN)
     if isinstance(error, AkunuError):
         return ApiError(500, text)
-    _LOG.error("a request met an error that nobody expected", exc_info=error)
+    _LOG.error("a request failed with an unexpected error", exc_info=error)
     return internal_error()
 
 
 def internal_error() -> ApiError:
     """Return the error for what is the server's fault."""
-    return ApiError(500, "the server failed; its log says how", code="internal_error")
+    return ApiError(500, "the server failed; see its log", code="internal_error")
 
 
 def _overflow(text: str, prompt: str) -> ApiError:

@@ -102,5 +102,5 @@ def _add(found: dict[str, Any], name: str, value: Upload | str, lists: Collectio
             held[inner[2]] = value
             return
     if name in found:
-        raise invalid(name, f"{name} is given twice")
+        raise invalid(name, f"{name} is sent twice")
     found[name] = value

@@ -22,7 +22,7 @@ Read = TypeVar("Read")
 async def read_body(request: Request, read: Callable[[dict[str, Any]], Read]) -> Read:
     """Return what `read` makes of the JSON object that a request has; ApiError as `json_object`.
 
-    A long body is read in a thread, so that other requests go on meanwhile.
+    A long body is read in a thread, so that other requests continue meanwhile.
     """
     body = await request.body()
     if len(body) <= _QUICK_BYTES:

@@ -46,7 +46,7 @@ def refusal_of(headers: Mapping[bytes, bytes], settings: ServerSettings) -> ApiE
     if settings.is_local and host and not _is_allowed_host(host, settings):
         return ApiError(
             403,
-            f"the request is for the host {host!r}, which this server does not know as its own: "
+            f"the request is for the host {host!r}, which is not this server's name: "
             "add it to allowed_hosts, or set an API key",
             code="host_not_allowed",
         )
@@ -82,5 +82,5 @@ def _is_allowed_origin(origin: str, host: str, settings: ServerSettings) -> bool
     scheme, separator, rest = origin.partition("://")
     if not separator:
         return False  # "null"
-    # Programs that show pages of their own (app://, vscode-webview://) are no web sites.
+    # Programs that show their own pages (app://, vscode-webview://) are not web sites.
     return scheme not in ("http", "https") or rest == host

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 UNIX: Final = "unix"
-"""The name for whoever connects to a socket of the file system."""
+"""The name for clients of a socket of the file system."""
 
 
 class _Network(Protocol):
@@ -38,7 +38,7 @@ class TrustedProxies:
         return self._trusts_unix or bool(self._networks)
 
     def client(self, peer: str | None, forwarded: Sequence[str]) -> str | None:
-        """Return the address of whoever asked first, as far as that can be believed.
+        """Return the address of the first client, as far as that can be believed.
 
         `peer`: who is connected, None at a socket of the file system; `forwarded`: the values of
         `x-forwarded-for`, in their order.

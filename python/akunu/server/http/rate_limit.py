@@ -1,4 +1,4 @@
-"""So many requests per minute for each key or address: a bucket of tokens for each.
+"""This many requests per minute for each key or address: a bucket of tokens for each.
 
 >>> limit = RateLimit(2)
 >>> [limit.seconds_to_wait("a", now=0.0) for _ in range(3)], limit.seconds_to_wait("a", now=30.0)
@@ -24,7 +24,7 @@ class RateLimit:
     """Buckets that fill steadily; each request takes a token."""
 
     def __init__(self, per_minute: int) -> None:
-        """`per_minute`: 0 is no limit."""
+        """`per_minute`: 0 means no limit."""
         self._most = float(per_minute)
         self._per_second = per_minute / 60
         self._buckets: dict[str, _Bucket] = {}

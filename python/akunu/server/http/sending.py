@@ -79,7 +79,7 @@ async def unless_gone(receive: Receive, work: Coroutine[Any, Any, Result]) -> Re
 
 @asynccontextmanager
 async def pinging(events: Events, ping: bytes, seconds: float) -> AsyncIterator[None]:
-    """Send a comment when nothing was sent for so long."""
+    """Send a comment when nothing was sent for this long."""
     if not ping or seconds <= 0:
         yield
         return

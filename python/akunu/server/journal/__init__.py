@@ -1,1 +1,1 @@
-"""Answers that are kept, so that they go on after a lost connection."""
+"""Answers that are kept, so that they continue after a lost connection."""

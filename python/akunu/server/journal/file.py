@@ -1,4 +1,4 @@
-"""A file of the journal: one record a line, behind its checksum, appended as an answer comes.
+"""A file of the journal: one record a line, after its checksum, appended as an answer comes.
 
     1c291ca3 {"journal":1,"akunu":"0.1.0","body":"5f3a…","seed":7,…}
     8d1f0b77 {"prompts":[[1,22,315]],"headers":{},…}
@@ -7,7 +7,7 @@
     c0ffee00 {"text":-1,"tokens":[],"event":"data: [DONE]\\n\\n","over":true}
 
 A process that is killed leaves whole lines, and the beginning of one at most; a machine that loses
-power may leave anything behind the last `sync`. What follows the first line that is not whole is
+power may leave anything after the last `sync`. What follows the first line that is not whole is
 cut off when the file is opened again.
 """
 
@@ -58,7 +58,7 @@ class JournalFile:
         return records
 
     def append(self, record: Record) -> int:
-        """Write a record behind the others, or nothing; return its bytes.
+        """Write a record after the others, or nothing; return its bytes.
 
         What is written outlives the process. Raises ApiError for a disk that is full.
         """

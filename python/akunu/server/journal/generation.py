@@ -1,9 +1,9 @@
-"""Answers that are journalled: written by a task of their own, and read by whoever asks for them.
+"""Answers that are journalled: written by their own task, and read by their clients.
 
 A client that goes away, or a server that is killed, leaves an answer half written. Who asks again
 with the same key and body gets the same bytes: first those of the journal, then those that follow.
 They follow because the texts are generated again, token by token, from the same prompt and seed;
-each step is compared with what the journal has of it, and told only behind that.
+each step is compared with what the journal has of it, and told only after that.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.deltas import Delta
 
 LINGER_SECONDS: Final = 30.0
-"""How long an answer is written on when nobody reads it: a client may be on its way back."""
+"""How long an answer is written on when no one reads it: a client may be on its way back."""
 REPLAYED: Final = "idempotent-replayed"
-"""The header of answers that began before they were asked for now; Stripe's name for it."""
+"""The header of answers that an earlier request started; Stripe's name for it."""
 
 _BEGINNING: Final = 2**32
 """The part that is drawn from while texts begin: what a model knows by then is not tried again, so
@@ -57,7 +57,7 @@ class JournalledGeneration(Generation):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer from the journal, and with what follows."""
         if self._named.n_events is not None and not self._wanted.is_stream:
-            raise invalid("Last-Event-ID", "Last-Event-ID is given, and stream is not true")
+            raise invalid("Last-Event-ID", "Last-Event-ID needs stream: true")
         body = await self._named.body()
         kept = await self._journal.find(self._named.name, body, is_stream=self._wanted.is_stream)
         headers = {REPLAYED: "true"} if kept.begun is not None or kept.runner is not None else {}
@@ -119,7 +119,7 @@ class JournalledGeneration(Generation):
             await events.end()
 
     async def _run(self, kept: KeptAnswer) -> None:
-        """Write an answer, or go on with it."""
+        """Write an answer, or continue with it."""
         try:
             with ids_from(_derived_ids_of(kept)):
                 async with AsyncExitStack() as stack:
@@ -180,7 +180,7 @@ class JournalledGeneration(Generation):
 
 
 class _Text:
-    """One of the texts of an answer, whose ids are drawn from a source of its own."""
+    """One of the texts of an answer, whose ids are drawn from its own source."""
 
     def __init__(self, index: int, stream: AsyncTextStream, drawn: DerivedIds) -> None:
         self.index = index
@@ -209,7 +209,7 @@ class _Steps:
     """Takes the steps of texts: those that the journal has, then new ones."""
 
     def __init__(self, kept: KeptAnswer, *, is_told: bool) -> None:
-        """`is_told`: whether steps have events; an answer that is no stream has none."""
+        """`is_told`: whether steps have events; an answer that is not a stream has none."""
         self._kept = kept
         self._is_told = is_told
         self._known = list(kept.steps)
@@ -236,9 +236,8 @@ class _Steps:
     def _contradicted(self) -> ApiError:
         return ApiError(
             500,
-            f"the text that the journal has ({self._kept.path.name}) came out differently at step "
-            f"{self._n_taken}: the model or the settings are others than before; ask with another "
-            "idempotency key",
+            f"the answer in the journal ({self._kept.path.name}) differs at step {self._n_taken}: "
+            f"the model or the settings have changed; use another idempotency key",
             code="journal_contradicted",
             headers={"x-should-retry": "false"},
         )
@@ -266,8 +265,8 @@ async def _begin(
         if kept.begun is not None and kept.begun[part] != record[part]:
             raise ApiError(
                 409,
-                f"this answer was begun with another {what} and cannot go on here; ask with "
-                "another idempotency key",
+                f"this answer was started with another {what} and cannot be continued here; use "
+                f"another idempotency key",
                 code="journal_of_another",
                 headers={"x-should-retry": "false"},
             )

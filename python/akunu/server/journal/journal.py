@@ -1,4 +1,4 @@
-"""The journal: answers to requests with an `Idempotency-Key`, in a folder, so that they go on.
+"""The journal: answers to requests with an `Idempotency-Key`, in a folder, so that they continue.
 
 Each answer has a file (file.py) with what it needs to be written again, its seed above
 all, and what of it was written: tokens and events. docs/decisions/0044-answers-are-journalled.md
@@ -47,24 +47,24 @@ class KeptAnswer:
     """An answer in the journal; used from the server's event loop alone."""
 
     def __init__(self, file: JournalFile, head: Record, records: Sequence[Record]) -> None:
-        """`records`: those behind the head."""
+        """`records`: those after the head."""
         self._file = file
         self._is_synced = True
         self._syncing: asyncio.Future[None] | None = None
         self._changed = asyncio.Event()
         self.head = head
         self.begun: Record | None = None
-        """What was known when its texts began; None: they have not."""
+        """Facts from the start of its texts; None: they have not started."""
         self.steps: list[AnswerStep] = []
         self.events: list[bytes] = []
         """Of a stream: all events so far, each with its id."""
         self.body = b""
-        """Of an answer that is no stream, once it is over."""
+        """Of an answer that is not a stream, once it is over."""
         self.is_over = False
         self.n_bytes = 0
         self.n_readers = 0
         self.runner: asyncio.Task[None] | None = None
-        """Writes it; None: nobody does."""
+        """Writes it; None: no one does."""
         self.failure: ApiError | None = None
         """Why its runner gave up."""
         for each in records:
@@ -77,7 +77,7 @@ class KeptAnswer:
         """Whether its texts have begun in this process."""
         self.is_stopping = False
         self.say_failed: Callable[[ApiError], bytes] = _failed
-        """What readers of a stream are told of a failure, as its dialect has it."""
+        """The error that readers of a stream get, in the form of its dialect."""
 
     @property
     def path(self) -> Path:
@@ -110,7 +110,7 @@ class KeptAnswer:
         self.tell()
 
     def fail(self, failure: ApiError) -> None:
-        """Have readers know that nobody writes it any more."""
+        """Have readers know that no one writes it any more."""
         self.failure = failure
         self.tell()
 
@@ -125,7 +125,8 @@ class KeptAnswer:
 
     @contextmanager
     def reading(self, linger_seconds: float) -> Iterator[None]:
-        """Count a reader. Without any for so long, the answer is not written on until one comes."""
+        """Count a reader. Without any for this long, the answer is not written on until one
+        comes."""
         self.n_readers += 1
         try:
             yield
@@ -148,7 +149,7 @@ class KeptAnswer:
     async def _sync_soon(self) -> None:
         try:
             await asyncio.sleep(_BETWEEN_SYNCS)
-            with suppress(OSError):  # the disk's trouble is told where something is written
+            with suppress(OSError):  # the disk's trouble is reported where something is written
                 await self.sync()
         finally:
             self._syncing = None
@@ -191,7 +192,7 @@ class Journal:
     def __init__(self, folder: Path, most_bytes: int, most_seconds: float) -> None:
         """Take the folder, made where there is none.
 
-        What is older than `most_seconds` is deleted, and the oldest where all have more bytes than
+        Answers older than `most_seconds` are deleted, and the oldest ones while all have more than
         `most_bytes`. Raises ArgumentError for a folder that another server has, or none may.
         """
         self._folder = folder
@@ -210,7 +211,9 @@ class Journal:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._lock)
-            raise ArgumentError(f"journal {folder} is another server's; name another") from None
+            raise ArgumentError(
+                f"journal {folder} is in use by another server; use another folder"
+            ) from None
 
     @classmethod
     def of(cls, settings: ServerSettings) -> Journal | None:
@@ -251,8 +254,8 @@ class Journal:
             await self.let_go(kept)
             raise ApiError(
                 422,
-                f"another request was sent with the idempotency key {name[-1]!r}; a key is for "
-                "one request",
+                f"another request was sent with the idempotency key {name[-1]!r}; each request "
+                f"needs its own key",
                 param="Idempotency-Key",
                 code="idempotency_key_reused",
             )
@@ -264,7 +267,7 @@ class Journal:
         self._running[kept.path] = kept
 
     async def let_go(self, kept: KeptAnswer, *, forget: bool = False) -> None:
-        """Close an answer that nobody writes, or `forget` it; one that is written stays open."""
+        """Close an answer that no one writes, or `forget` it; one that is written stays open."""
         if kept.runner is not None:
             return
         self._n_bytes += kept.n_bytes
@@ -274,12 +277,12 @@ class Journal:
         await kept.close()
 
     def ended(self, kept: KeptAnswer) -> None:
-        """Note that nobody writes an answer any more."""
+        """Note that no one writes an answer any more."""
         kept.runner = None
         self._running.pop(kept.path, None)
 
     async def close(self) -> None:
-        """Stop writing; what is not over can go on in the next server."""
+        """Stop writing; what is not over can continue in the next server."""
         runners = [kept.runner for kept in self._running.values() if kept.runner is not None]
         for runner in runners:
             runner.cancel()

@@ -22,10 +22,10 @@ _LEAST: Final = -9999.0  # JSON has no infinity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlamaFormat:
-    """How texts are told."""
+    """How completions are returned."""
 
     arguments: Mapping[str, Any]
-    """What was asked for, which the answer repeats."""
+    """What was requested, which the answer repeats."""
     prompts: Sequence[Any]
     """Each a text, or a list of token ids and texts."""
     is_list: bool
@@ -35,7 +35,7 @@ class LlamaFormat:
 
     @property
     def n_probs(self) -> int:
-        """How many of the most likely tokens are told beside each token; 0: none."""
+        """How many of the most likely tokens are reported next to each token; 0: none."""
         n: int = self.arguments.get("logprobs", 0)
         return n
 
@@ -47,7 +47,7 @@ class LlamaAnswer:
     ping = PING
 
     def __init__(self, context: AnswerContext, wanted: LlamaFormat) -> None:
-        """`wanted`: what is told besides the texts."""
+        """`wanted`: what is reported besides the texts."""
         self.model = context.model
         self._tokenizer = context.tokenizer
         self._wanted = wanted
@@ -55,7 +55,7 @@ class LlamaAnswer:
         self._n_tokens: dict[int, int] = {}
 
     def from_replies(self, replies: Sequence[Completion]) -> Any:
-        """Return the answer that is no stream: an object, or a list for a list of prompts."""
+        """Return the answer that is not a stream: an object, or a list for a list of prompts."""
         returns_tokens = self._wanted.returns_tokens
         told = [
             self._final(index, str(reply), reply, reply.token_ids if returns_tokens else ())

@@ -94,15 +94,15 @@ _BOTH: Final = (
     *STRUCTURE_FIELDS,
     refused("post_sampling_probs", "n_probs are those of the model", False),
     refused("n_indent", "there is no least indentation", 0),
-    refused("image_data", "only text is read here", []),
+    refused("image_data", "only text is supported", []),
     without_effect("cache_prompt", "boolean", "the text is the same"),
     without_effect("n_cache_reuse", "integer", "the text is the same"),
     without_effect("id_slot", "integer", "there are no slots"),
-    without_effect("n_keep", "integer", "nothing is cut in silence"),
-    without_effect("n_discard", "integer", "nothing is cut in silence"),
+    without_effect("n_keep", "integer", "texts are never cut without an error"),
+    without_effect("n_discard", "integer", "texts are never cut without an error"),
     without_effect("min_keep", "integer", "filters keep at least one token"),
-    without_effect("t_max_predict_ms", "integer", "no text ends by the clock: see n_predict"),
-    without_effect("t_max_prompt_ms", "integer", "no text ends by the clock"),
+    without_effect("t_max_predict_ms", "integer", "there is no time limit: see n_predict"),
+    without_effect("t_max_prompt_ms", "integer", "there is no time limit"),
     without_effect("timings_per_token", "boolean", "timings come once, at the end"),
     without_effect("return_progress", "boolean", "a stream begins with comments"),
 )
@@ -117,7 +117,7 @@ INFILL_FIELDS: Final[Mapping[str, Field]] = table_of(
         honoured("input_prefix", "string", _text),
         honoured("input_suffix", "string", _text),
         honoured("input_extra", "array", _extra),
-        honoured("prompt", "string", _text, "what the missing text begins with"),
+        honoured("prompt", "string", _text, "the beginning of the missing text"),
     ]
 )
 
@@ -180,7 +180,7 @@ def _plain(prompt: Any) -> Any:
     if not isinstance(prompt, dict):
         return prompt
     if prompt.get("multimodal_data"):
-        raise unsupported("prompt", "prompt.multimodal_data: only text is read here")
+        raise unsupported("prompt", "prompt.multimodal_data: only text is supported")
     return checked("prompt.prompt_string", prompt.get("prompt_string"), str)
 
 

@@ -22,7 +22,7 @@ router = APIRouter(tags=["llama.cpp"])
 
 @router.post(
     "/completion",
-    summary="A text that goes on from a prompt, as llama.cpp has it",
+    summary="A completion of a prompt, in llama.cpp's form",
     response_model=None,
     openapi_extra=body_of(COMPLETION_FIELDS, required=["prompt"]),
 )
@@ -33,7 +33,7 @@ async def completion(request: Request) -> Response:
 
 @router.post(
     "/infill",
-    summary="The text between two others, as llama.cpp has it",
+    summary="Fill in the middle, in llama.cpp's form",
     response_model=None,
     openapi_extra=body_of(INFILL_FIELDS, required=["input_prefix", "input_suffix"]),
 )
@@ -42,7 +42,7 @@ async def infill(request: Request) -> Response:
     return await answered(request, infill_request)
 
 
-@router.get("/props", summary="What is known of a model, as llama.cpp has it", response_model=None)
+@router.get("/props", summary="Properties of a model, in llama.cpp's form", response_model=None)
 async def props(request: Request, model: str | None = None) -> Response:
     """Describe a model, the first where none is named; it is loaded."""
     state = state_of(request)

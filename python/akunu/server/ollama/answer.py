@@ -41,7 +41,7 @@ class OllamaAnswer:
         self._calls = CallCollector({})
 
     def from_replies(self, replies: Sequence[Completion]) -> Any:
-        """Return the answer that is no stream."""
+        """Return the answer that is not a stream."""
         (reply,) = replies
         thought = {"thinking": reply.reasoning} if reply.reasoning else {}
         calls = [_call(each, index) for index, each in enumerate(reply.tool_calls)]
@@ -55,7 +55,7 @@ class OllamaAnswer:
         return b""
 
     def from_piece(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
-        """Return the line of a part; a call is told when it is complete, or cut."""
+        """Return the line of a part; a call is sent when it is complete, or cut."""
         logprobs = self._new_logprobs(stream)
         if isinstance(delta, TextDelta):
             return self._line(self._said(delta.text, {}, logprobs))

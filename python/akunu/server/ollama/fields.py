@@ -31,7 +31,7 @@ from akunu.server.text_request import AnswerContext, TextRequest, text_request
 _KNOWN: Final = frozenset(
     ("role", "content", "images", "thinking", "tool_calls", "tool_name", "tool_call_id", "name")
 )
-_LOADED: Final = "how a model is loaded, the server's settings say"
+_LOADED: Final = "the server's settings apply"
 
 
 def _format(name: str, value: Any) -> Mapping[str, Any]:
@@ -63,7 +63,7 @@ OLLAMA_OPTIONS: Final[Mapping[str, Field]] = table_of(
         *SAMPLING_FIELDS,
         refused("tfs_z", "choose with top_p, min_p or top_n_sigma", 1, 1.0),
         refused("penalize_newline", "a newline is a token like all others", True),
-        without_effect("num_keep", "integer", "nothing is cut in silence"),
+        without_effect("num_keep", "integer", "texts are never cut without an error"),
         *(
             without_effect(name, "", _LOADED)
             for name in (
@@ -71,7 +71,7 @@ OLLAMA_OPTIONS: Final[Mapping[str, Field]] = table_of(
                 *("use_mmap", "use_mlock", "low_vram", "f16_kv", "vocab_only", "embedding_only"),
             )
         ),
-        without_effect("logits_all", "boolean", "logprobs say how likely tokens were"),
+        without_effect("logits_all", "boolean", "use logprobs"),
     ]
 )
 
@@ -84,8 +84,8 @@ _BOTH: Final = (
     honoured("keep_alive", {"type": ["string", "number", "null"]}, to("keep_alive")),
     honoured("logprobs", "boolean", flag("has_logprobs")),
     honoured("top_logprobs", "integer", top_logprobs),
-    refused("truncate", "nothing is cut in silence", False),
-    refused("shift", "nothing is cut in silence", False),
+    refused("truncate", "texts are never cut without an error", False),
+    refused("shift", "texts are never cut without an error", False),
 )
 
 OLLAMA_CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
@@ -105,7 +105,7 @@ OLLAMA_GENERATE_FIELDS: Final[Mapping[str, Field]] = table_of(
         honoured("suffix", "string", _text("suffix")),
         honoured("system", "string", _text("system")),
         honoured("raw", "boolean", flag("raw")),
-        refused("template", "the model's own is used; raw: true takes a prompt as it is", ""),
+        refused("template", "the model's template is used; raw: true skips it", ""),
         honoured("images", "array", lambda name, value: {"images": checked(name, value, list)}),
         refused("context", "use /api/chat for a conversation", []),
     ]
@@ -136,11 +136,11 @@ def generate_request(body: Mapping[str, Any], settings: ServerSettings) -> TextR
     wanted.prompt_name = "prompt"
     if is_raw or suffix is not None:
         if images:
-            raise unsupported("images", "images are given beside raw or suffix: there is no chat")
+            raise unsupported("images", "images do not work with raw or suffix")
         if system is not None:
-            raise invalid("system", "system is given beside raw or suffix: there is no chat")
+            raise invalid("system", "system does not work with raw or suffix")
         if "thinking" in options:
-            raise invalid("think", "think is given beside raw or suffix: there is no chat")
+            raise invalid("think", "think does not work with raw or suffix")
         if prompt is not None or suffix is not None:
             wanted.prompts = [prompt or ""]
         wanted.suffix = suffix
@@ -172,7 +172,7 @@ def _request(table: Mapping[str, Field], body: Mapping[str, Any], *, is_chat: bo
     if has_logprobs:
         options["logprobs"] = top
     elif top:
-        raise invalid("top_logprobs", "top_logprobs is given, and logprobs is not true")
+        raise invalid("top_logprobs", "top_logprobs needs logprobs: true")
 
     def answer(context: AnswerContext) -> OllamaAnswer:
         return OllamaAnswer(context.model, is_chat=is_chat, began=began, has_logprobs=has_logprobs)

@@ -14,7 +14,7 @@ from akunu.server.prompts import template_of
 from akunu.server.served_model import Loaded, ServedModel
 from akunu.tokenizers.fill_in import fill_in_of
 
-_LATEST = ":latest"  # which clients put behind names that have no tag
+_LATEST = ":latest"  # which clients put after names that have no tag
 
 
 def named(models: ServedModels, name: str | None) -> str:

@@ -24,7 +24,7 @@ from akunu.server.routes.described import body_of, json_body
 from akunu.server.state import state_of
 
 API_VERSION: Final = "0.13.5"
-"""The Ollama whose API this is, with /v1/responses beside it. Codex asks for 0.13.4 or newer."""
+"""The Ollama whose API this is, with /v1/responses next to it. Codex asks for 0.13.4 or newer."""
 
 router = APIRouter(prefix="/api", tags=["ollama"])
 _NAME: Final = {"type": ["string", "null"]}
@@ -33,7 +33,7 @@ _SHOWN: Final = {"type": "object", "properties": {"model": _NAME, "name": _NAME}
 
 @router.post(
     "/chat",
-    summary="A model's reply to a conversation, as Ollama has it",
+    summary="A reply to a conversation, in Ollama's form",
     response_model=None,
     openapi_extra=body_of(OLLAMA_CHAT_FIELDS),
 )
@@ -44,7 +44,7 @@ async def chat(request: Request) -> Response:
 
 @router.post(
     "/generate",
-    summary="A text, as Ollama has it",
+    summary="A completion, in Ollama's form",
     response_model=None,
     openapi_extra=body_of(OLLAMA_GENERATE_FIELDS),
 )
@@ -67,7 +67,7 @@ async def _answered(request: Request, to_request: ToRequest, *, is_chat: bool) -
             "unload" if wants_unloading else "load"
         )
         return JsonResponse(nothing, headers=wanted.headers)
-    if wants_unloading:  # it is unloaded by a request of its own
+    if wants_unloading:  # it is unloaded by its own request
         wanted.ignore(["keep_alive"])
     return answer_to(request, wanted)
 

@@ -131,7 +131,7 @@ async def segments_of(
                 loop.call_soon_threadsafe(found.put_nowait, segment)
         except Exception as error:
             end = error
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
+        with suppress(RuntimeError):  # the loop is closed: no one waits
             loop.call_soon_threadsafe(found.put_nowait, end)
 
     threading.Thread(target=work, name="akunu transcription").start()

@@ -80,7 +80,9 @@ def _language(name: str, value: Any) -> Mapping[str, Any]:
 
 def _format(name: str, value: Any) -> Mapping[str, Any]:
     if value == "diarized_json":
-        raise unsupported(name, f"{name}: diarized_json is not done here: nobody tells speakers")
+        raise unsupported(
+            name, f"{name}: diarized_json is not supported: speakers are not distinguished"
+        )
     if value not in FORMATS:
         raise invalid(name, f"{name} is {as_json(value)}; it must be one of {', '.join(FORMATS)}")
     return {"format": value}
@@ -126,17 +128,17 @@ def _chunking(name: str, value: Any) -> Mapping[str, Any]:
 
 
 def _include(name: str, value: Any) -> Mapping[str, Any]:
-    raise unsupported(name, f"{name} has {as_json(value[0])}, which is not done here")
+    raise unsupported(name, f"{name} has {as_json(value[0])}, which is not supported")
 
 
 _SHARED: Final = (
-    honoured("file", _FILE, _file, "the audio: a file, whatever its name ends with"),
-    honoured("model", "string", _model, "the name of a model; without it, the first of speech"),
+    honoured("file", _FILE, _file, "the audio file"),
+    honoured("model", "string", _model, "the name of a model; default: the first speech model"),
     honoured(
         "prompt",
         "string",
         lambda name, value: {"prompt": _text(name, value)},
-        "a text, as if it had been said before",
+        "text that comes before the speech",
     ),
     honoured(
         "response_format",
@@ -148,24 +150,24 @@ _SHARED: Final = (
         "temperature",
         "number",
         _temperature,
-        "from 0 to 1; at 0, higher ones are tried where a text fails",
+        "from 0 to 1; with 0, higher values are tried if a result is poor",
     ),
     honoured(
         "vad_filter",
         "boolean",
         _switch("vad"),
-        "whether only parts with speech are read; default: true",
+        "transcribe only parts with speech; default: true",
     ),
     honoured(
         "hotwords",
         "string",
         lambda name, value: {"hotwords": _text(name, value)},
-        "words to expect",
+        "words that are likely in the speech",
     ),
-    honoured("seed", "integer", _seed, "of what is drawn above temperature 0"),
+    honoured("seed", "integer", _seed, "seed of the random numbers above temperature 0"),
 )
 _OTHERS: Final = (
-    honoured("stream", "boolean", _switch("stream"), "whether the text comes in pieces"),
+    honoured("stream", "boolean", _switch("stream"), "send the text in chunks"),
     honoured(
         "chunking_strategy",
         {},
@@ -176,7 +178,7 @@ _OTHERS: Final = (
         GRANULARITIES,
         {"type": "array", "items": {"enum": ["segment", "word"]}},
         _granularities,
-        "which times verbose_json has: segment (the default), word, or both",
+        "the times in verbose_json: segment (default), word or both",
     ),
     Field(
         name="include[]",
@@ -185,10 +187,10 @@ _OTHERS: Final = (
         read=_include,
         note="there are no logprobs of tokens",
     ),
-    refused("known_speaker_names[]", "nobody tells speakers", schema="array"),
-    refused("known_speaker_references[]", "nobody tells speakers", schema="array"),
+    refused("known_speaker_names[]", "speakers are not distinguished", schema="array"),
+    refused("known_speaker_references[]", "speakers are not distinguished", schema="array"),
 )
-_USER: Final = without_effect("user", "string", "nobody is told")
+_USER: Final = without_effect("user", "string", "the server does not report it")
 
 TRANSCRIPTION_FIELDS: Final[Mapping[str, Field]] = table_of(
     [
@@ -197,7 +199,7 @@ TRANSCRIPTION_FIELDS: Final[Mapping[str, Field]] = table_of(
             "language",
             "string",
             _language,
-            "code or English name of the language; without it, the model listens which it is",
+            "code or English name of the language; without it, the model detects it",
         ),
         *_OTHERS,
         _USER,
@@ -210,7 +212,7 @@ TRANSLATION_FIELDS: Final[Mapping[str, Field]] = table_of(
             "language",
             "string",
             _language,
-            "the language that is spoken; without it, the model listens which it is",
+            "the language that is spoken; without it, the model detects it",
         ),
         _USER,
     ]
@@ -234,7 +236,7 @@ class AudioRequest:
 
 
 def audio_request(table: Mapping[str, Field], body: Mapping[str, Any], task: str) -> AudioRequest:
-    """Return what a request asks for; ApiError for what makes no sense or is not done here."""
+    """Return what a request asks for; ApiError for what makes no sense or is not supported."""
     found = read(table, body)
     options = found.options
     if "file" not in options:
@@ -254,6 +256,6 @@ def audio_request(table: Mapping[str, Field], body: Mapping[str, Any], task: str
     if asked.is_stream and asked.format not in ("json", "text"):
         raise invalid(
             "response_format",
-            f"response_format is {asked.format}; a stream has events, it goes with json or text",
+            f"response_format is {asked.format}; a stream has events, use json or text",
         )
     return asked

@@ -69,12 +69,12 @@ class ChatAnswer:
             "system_fingerprint": FINGERPRINT,
         }
         self._calls: dict[int, _Calls] = {}
-        self._unsent: UnsentLogprobs | None = None  # before the first logprobs are told
+        self._unsent: UnsentLogprobs | None = None  # before the first logprobs are reported
         self._opened: set[int] = set()
         self._around: dict[int, tuple[bytes, bytes]] = {}
 
     def from_replies(self, replies: Sequence[Completion]) -> Any:
-        """Return the answer that is no stream."""
+        """Return the answer that is not a stream."""
         choices = [
             {
                 "index": index,
@@ -92,7 +92,7 @@ class ChatAnswer:
         return b""
 
     def from_piece(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
-        """Return the chunk of a part, if it may be told already."""
+        """Return the chunk of a part, if it may be sent already."""
         self._time(stream)
         if isinstance(delta, TextDelta):
             if index in self._calls and self._calls[index].is_cut:
@@ -127,7 +127,7 @@ class ChatAnswer:
         return self._chunk(index, {}, logprobs, finish_reason=reason)
 
     def over(self, replies: Sequence[Completion]) -> bytes:
-        """Return the usage, where it was asked for, and the end."""
+        """Return the usage, where it was requested, and the end."""
         usage = b""
         if self._includes_usage:
             facts = {"usage": usage_of(replies), **facts_of(replies)}
@@ -204,7 +204,7 @@ class ChatAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _CallPart:
-    """What may be told of a call: that it begins, or a piece of its arguments."""
+    """What may be sent of a call: that it begins, or a piece of its arguments."""
 
     number: int
     begun: ToolCallStart | None = None
@@ -212,10 +212,10 @@ class _CallPart:
 
 
 class _Calls:
-    """Says what may be told of calls, and when.
+    """Says what may be sent of calls, and when.
 
-    What was told cannot be taken back: where a grammar does not hold calls, each is told when it is
-    complete, or cut by `max_tokens`.
+    What was reported cannot be taken back: where a grammar does not hold calls, each is sent when
+    it is complete, or cut by `max_tokens`.
     """
 
     def __init__(self, *, are_held: bool) -> None:
@@ -224,10 +224,10 @@ class _Calls:
         self._begun: ToolCallStart | None = None
         self._pieces: list[str] = []
         self.is_cut = False
-        """Whether a call that was told did not come to its end; what follows is its text."""
+        """Whether a call that was reported did not come to its end; what follows is its text."""
 
     def parts_after(self, delta: Delta) -> list[_CallPart]:
-        """Return what may be told now that this delta has come."""
+        """Return what may be sent now that this delta has come."""
         if isinstance(delta, ToolCallStart):
             self._begun, self._pieces = delta, []
             return [_CallPart(self._n_told, delta)] if self._are_held else []

@@ -80,7 +80,7 @@ def _name_in(field: str, choice: Any) -> str:
     function = choice.get("function", choice) if isinstance(choice, dict) else None
     found = function.get("name") if isinstance(function, dict) else None
     if not isinstance(found, str):
-        raise invalid(field, f"{field} has {as_json(choice)}, which names no function")
+        raise invalid(field, f"{field} has {as_json(choice)}, which does not name a function")
     return found
 
 
@@ -98,7 +98,7 @@ def _reasoning(name: str, value: Any) -> Mapping[str, Any]:
                 name, f"reasoning has {as_json(each)}; effort, enabled and max_tokens are known"
             )
     if given.get("exclude"):
-        raise unsupported(name, "reasoning.exclude: thoughts are in a field of their own")
+        raise unsupported(name, "reasoning.exclude: thinking has its own field")
     found: dict[str, Any] = {}
     if given.get("effort") is not None:
         found.update(_effort("reasoning.effort", given["effort"]))
@@ -127,12 +127,12 @@ def _modalities(name: str, value: Any) -> Mapping[str, Any]:
 
 def _reasoning_format(name: str, value: Any) -> Mapping[str, Any]:
     if value not in ("auto", "deepseek"):
-        raise unsupported(name, "thoughts are in a field of their own, never in the content")
+        raise unsupported(name, "thinking has its own field and is never in the content")
     return {}
 
 
 def top_logprobs(name: str, value: Any) -> Mapping[str, Any]:
-    """Read how many tokens to tell beside each."""
+    """Read how many tokens to tell next to each."""
     return {"top_logprobs": integer_in(name, value, 0, MOST_LOGPROBS)}
 
 
@@ -172,13 +172,13 @@ CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
         *SAMPLING_FIELDS,
         *STRUCTURE_FIELDS,
         refused("audio", "models write text here"),
-        refused("web_search_options", "nothing is searched here"),
-        refused("continue_final_message", "use completions for a reply that has begun", False),
-        refused("add_generation_prompt", "use completions for a prompt of your own", True),
+        refused("web_search_options", "there is no search"),
+        refused("continue_final_message", "use completions to continue a reply", False),
+        refused("add_generation_prompt", "use completions for a plain prompt", True),
         refused("echo", "a reply has no text before it", False),
         *OF_OPENAI,
         without_effect("metadata", "object", "nothing is stored"),
-        without_effect("verbosity", "string", "say it in a message"),
+        without_effect("verbosity", "string", "write it in a message"),
         without_effect("prediction", "object", "the text is the same"),
         without_effect("cache_prompt", "boolean", "the text is the same"),
         without_effect("id_slot", "integer", "there are no slots"),
@@ -189,7 +189,7 @@ CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
 
 
 def chat_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
-    """Return what a request asks for; ApiError for what makes no sense or is not done here."""
+    """Return what a request asks for; ApiError for what makes no sense or is not supported."""
     wanted = text_request(CHAT_FIELDS, body)
     options = wanted.arguments
     if "messages" not in options:
@@ -199,7 +199,7 @@ def chat_request(body: Mapping[str, Any], settings: ServerSettings) -> TextReque
     wants_logprobs = options.pop("logprobs", False)
     top = options.pop("top_logprobs", 0)
     if top and not wants_logprobs:
-        raise invalid("top_logprobs", "top_logprobs is given, and logprobs is not true")
+        raise invalid("top_logprobs", "top_logprobs needs logprobs: true")
     if wants_logprobs:
         options["logprobs"] = top
     allowed = options.pop("allowed_tools", None)
@@ -222,6 +222,6 @@ def allowed_only(tools: list[Any], names: list[str]) -> list[Any]:
     for name in names:
         if name not in by_name:
             raise invalid(
-                "tool_choice", f"tool_choice allows {as_json(name)}, which is none of the tools"
+                "tool_choice", f"tool_choice allows {as_json(name)}, which is not one of the tools"
             )
     return [by_name[name] for name in by_name if name in names]

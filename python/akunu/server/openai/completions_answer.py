@@ -25,12 +25,12 @@ _NOTHING = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionFormat:
-    """How texts are told."""
+    """How completions are returned."""
 
     prompts: list[Prompt]
     n: int
     best_of: int
-    """How many texts of each prompt are generated; the n likeliest are told."""
+    """How many texts of each prompt are generated; the n likeliest are reported."""
     echo: bool
     includes_usage: bool
     logprobs: int | None
@@ -43,7 +43,7 @@ class CompletionAnswer:
     ping = PING
 
     def __init__(self, context: AnswerContext, request: CompletionFormat) -> None:
-        """`request`: how it is told."""
+        """`request`: how it is returned."""
         self._request = request
         self._tokenizer = context.tokenizer
         self._head = {
@@ -55,10 +55,11 @@ class CompletionAnswer:
         }
         self._unsent = UnsentLogprobs()
         self._n_characters: dict[int, int] = {}
-        self._held: dict[int, str] = {}  # prompts that are told once their logprobs are known
+        self._held: dict[int, str] = {}  # prompts that are reported once their logprobs are known
 
     def from_replies(self, replies: Sequence[Completion]) -> Any:
-        """Return the answer that is no stream; of more texts than were asked for, the likeliest."""
+        """Return the answer that is not a stream; of more texts than were requested, the
+        likeliest."""
         request = self._request
         told: list[Completion] = []
         for first in range(0, len(replies), request.best_of):
@@ -129,7 +130,7 @@ class CompletionAnswer:
         return self._chunk(index, text, _of_prompt(known, first, text))
 
     def over(self, replies: Sequence[Completion]) -> bytes:
-        """Return the usage, where it was asked for, and the end."""
+        """Return the usage, where it was requested, and the end."""
         if not self._request.includes_usage:
             return DONE
         usage = usage_of(replies, n=self._request.best_of)

@@ -86,12 +86,12 @@ COMPLETION_FIELDS: Final[Mapping[str, Field]] = table_of(
         honoured("stream", "boolean", flag("stream")),
         honoured("stream_options", "object", stream_options),
         honoured("echo", "boolean", flag("echo")),
-        honoured("logprobs", "integer", _logprobs, "how many likely tokens to return beside each"),
+        honoured("logprobs", "integer", _logprobs, "how many likely tokens to return with each"),
         honoured("response_format", "object", response_format),
         *_SAMPLING,
         *STRUCTURE_FIELDS,
         refused("prompt_embeds", "prompts are texts or token ids"),
-        without_effect("user", "string", "nobody is told"),
+        without_effect("user", "string", "the server does not report it"),
         without_effect("cache_prompt", "boolean", "the text is the same"),
         without_effect("id_slot", "integer", "there are no slots"),
         without_effect("timings_per_token", "boolean", "timings come once, at the end"),
@@ -101,7 +101,7 @@ COMPLETION_FIELDS: Final[Mapping[str, Field]] = table_of(
 
 
 def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
-    """Return what a request asks for; ApiError for what makes no sense or is not done here."""
+    """Return what a request asks for; ApiError for what makes no sense or is not supported."""
     wanted = text_request(COMPLETION_FIELDS, body)
     options = wanted.arguments
     if "prompts" not in options:
@@ -119,13 +119,16 @@ def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> Tex
         )
     usage_follows = includes_usage(options, is_stream=wanted.is_stream)
     if wanted.is_stream and best_of > n:
-        raise invalid("best_of", "best_of is known at the end: a stream cannot have it")
+        raise invalid(
+            "best_of",
+            "best_of does not work with a stream: the best completion is known at the end",
+        )
     echo = options.pop("echo", False)
     suffix = options.pop("suffix", "")
     logprobs = options.get("logprobs")
     if echo:
         if suffix:
-            raise unsupported("echo", "echo: a prompt with a suffix is no text")
+            raise unsupported("echo", "echo: it does not work with a suffix")
         options["echo"] = True
         if logprobs is not None:
             options["prompt_logprobs"] = logprobs

@@ -48,24 +48,22 @@ EMBEDDINGS_FIELDS: Final[Mapping[str, Field]] = table_of(
             _encoding,
             "numbers, or base64 of float32 in little-endian order",
         ),
-        honoured("dimensions", "integer", _dimensions, "how many first numbers of each vector"),
-        honoured("truncate", "boolean", flag("truncate"), "whether a long text is cut at its end"),
-        without_effect("user", "string", "who asks changes nothing"),
+        honoured("dimensions", "integer", _dimensions, "the number of dimensions of each vector"),
+        honoured("truncate", "boolean", flag("truncate"), "cut long texts at the end"),
+        without_effect("user", "string", "requests are not tied to users"),
     ]
 )
 _OLLAMA_FIELDS: Final = (
     honoured("model", "string", lambda name, value: {"model": checked(name, value, str)}),
-    without_effect("options", "object", "how a model is loaded, the server's settings say"),
+    without_effect("options", "object", "the server's settings apply"),
     honoured("keep_alive", {"type": ["string", "number"]}, to("keep_alive")),
 )
 OLLAMA_EMBED_FIELDS: Final[Mapping[str, Field]] = table_of(
     [
         *_OLLAMA_FIELDS,
         honoured("input", _INPUT, to("input"), "a text, or a list of texts; none loads the model"),
-        honoured("dimensions", "integer", _dimensions, "how many first numbers of each vector"),
-        honoured(
-            "truncate", "boolean", flag("truncate"), "whether a long text is cut; true where absent"
-        ),
+        honoured("dimensions", "integer", _dimensions, "the number of dimensions of each vector"),
+        honoured("truncate", "boolean", flag("truncate"), "cut long texts; default: true"),
     ]
 )
 OLLAMA_EMBEDDINGS_FIELDS: Final[Mapping[str, Field]] = table_of(
@@ -113,7 +111,7 @@ async def embedded(
     normalize: bool | None = None,
     field: str = "input",
 ) -> Embedded:
-    """Return the vectors; ApiError for texts that do not fit and ids that are no tokens.
+    """Return the vectors; ApiError for texts that do not fit and ids that are not tokens.
 
     `field`: the request's, in which the texts are.
     """
@@ -149,7 +147,7 @@ def _prepared(
             raise invalid(
                 field,
                 f"{field}[{index}] has the token id {bad}, and this model has {vocab_size} tokens. "
-                "Ids of another model's tokenizer mean nothing here: send texts (LangChain's "
+                "Ids of another model's tokenizer do not fit: send texts (LangChain's "
                 "OpenAIEmbeddings does with check_embedding_ctx_length=False)",
             )
     return list(job.prepared())

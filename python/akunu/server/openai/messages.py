@@ -25,7 +25,7 @@ _MEDIA: Final = ("input_image", "input_audio", "file", "video_url", "audio_url")
 
 
 def messages_of(messages: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return messages without what only OpenAI's API has, and the keys in them that nobody reads.
+    """Return messages without what only OpenAI's API has, and the keys in them that no one reads.
 
     A template may know such a key, so the messages keep it. ApiError for what is not read here.
 
@@ -114,7 +114,7 @@ def _parts(parts: list[Any], where: str) -> Any:
         kind = part.get("type") if isinstance(part, dict) else None
         if kind in _MEDIA:
             raise unsupported(
-                "messages", f"{where}.content[{index}] is {as_json(kind)}, which is not read here"
+                "messages", f"{where}.content[{index}] is {as_json(kind)}, which is not supported"
             )
         if kind == "image_url":
             image, place = part.get("image_url"), f"{where}.content[{index}].image_url"

@@ -54,7 +54,7 @@ class ResponseAnswer:
         self._calls = CallCollector({})
 
     def from_replies(self, replies: Sequence[Completion]) -> Any:
-        """Return the answer that is no stream."""
+        """Return the answer that is not a stream."""
         (reply,) = replies
         if reply.reasoning:
             self._output.append(_texts("reasoning", reply.reasoning))
@@ -71,7 +71,7 @@ class ResponseAnswer:
         return created + self._event("response.in_progress", response=response)
 
     def from_piece(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
-        """Return the events of a part; a call is told when it is complete, or cut."""
+        """Return the events of a part; a call is sent when it is complete, or cut."""
         logprobs = self._new_logprobs(stream)
         if isinstance(delta, TextDelta):
             opening = self._open("message")
@@ -142,7 +142,7 @@ class ResponseAnswer:
         return self._event(kind, **self._place(), content_index=0, delta=text, **more)
 
     def _open(self, kind: str) -> bytes:
-        """Begin an item, unless the one that is told is of this type."""
+        """Begin an item, unless the one that is reported is of this type."""
         if self._item is not None and self._item["type"] == kind:
             return b""
         before = self._close()

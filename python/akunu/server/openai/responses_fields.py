@@ -45,7 +45,7 @@ _ECHOED: Final[Mapping[str, Any]] = {
     "truncation": "disabled",
     "user": None,
 }
-"""Fields that the answer repeats, as clients expect, and what they are where nobody gave them."""
+"""Fields that the answer repeats, as clients expect, and what they are where no one gave them."""
 
 
 def _text(name: str, value: Any) -> Mapping[str, Any]:
@@ -68,7 +68,7 @@ def _reasoning(name: str, value: Any) -> Mapping[str, Any]:
         if key == "effort":
             effort = checked("reasoning.effort", inner, str)
             found["thinking"] = False if effort == "none" else effort
-        elif key in ("summary", "generate_summary", "context"):  # thoughts are told whole
+        elif key in ("summary", "generate_summary", "context"):  # thoughts are reported whole
             found.setdefault(WITHOUT_EFFECT + name, []).append(f"reasoning.{key}")
         elif key == "mode" and inner == "standard":
             continue  # the only one that there is
@@ -87,7 +87,7 @@ def _include(name: str, value: Any) -> Mapping[str, Any]:
 def _stream_options(name: str, value: Any) -> Mapping[str, Any]:
     for key in checked(name, value, dict):
         if key != "include_obfuscation":
-            raise unsupported(name, f"stream_options has {as_json(key)}; usage is told at the end")
+            raise unsupported(name, f"stream_options has {as_json(key)}; usage comes at the end")
     return {WITHOUT_EFFECT + name: ["stream_options"]}
 
 
@@ -112,22 +112,25 @@ RESPONSES_FIELDS: Final[Mapping[str, Field]] = table_of(
         honoured("top_logprobs", "integer", top_logprobs),
         honoured("chat_template_kwargs", "object", to("template_variables")),
         *SAMPLING_FIELDS,
-        refused("previous_response_id", "nothing is stored, send the whole conversation as input"),
-        refused("conversation", "nothing is stored, send the whole conversation as input"),
+        refused(
+            "previous_response_id",
+            "the server stores nothing: send the whole conversation as input",
+        ),
+        refused("conversation", "the server stores nothing: send the whole conversation as input"),
         refused("prompt", "nothing is stored, send instructions and input"),
         refused("background", "nothing is stored", False),
-        refused("truncation", "nothing is cut in silence, send what fits", "disabled"),
+        refused("truncation", "texts are never cut without an error, send what fits", "disabled"),
         without_effect("metadata", "object", "it is sent back"),
-        without_effect("max_tool_calls", "integer", "the client calls tools, not the server"),
+        without_effect("max_tool_calls", "integer", "the client runs tools, not the server"),
         *OF_OPENAI,
-        without_effect("client_metadata", "object", "nobody is told"),
+        without_effect("client_metadata", "object", "the server does not report it"),
         without_effect("context_management", "array", "the client shortens its conversation"),
     ]
 )
 
 
 def response_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
-    """Return what a request asks for; ApiError for what makes no sense or is not done here."""
+    """Return what a request asks for; ApiError for what makes no sense or is not supported."""
     wanted = text_request(RESPONSES_FIELDS, body)
     options = wanted.arguments
     wanted.prompt_name = "input"

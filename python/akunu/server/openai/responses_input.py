@@ -28,7 +28,7 @@ _TEXTS: Final = {"input_text": "text", "output_text": "text", "text": "text", "r
 
 
 def messages_of(instructions: str | None, given: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the messages, and keys of items that nobody reads; ApiError for what is not done."""
+    """Return the messages, and keys of items that no one reads; ApiError for what is not done."""
     found = _Messages()
     if isinstance(given, str):
         found.messages.append({"role": "user", "content": given})
@@ -84,10 +84,10 @@ class _Messages:
         elif kind == "reasoning":
             self._reasoning(item, where)
         else:
-            raise unsupported("input", f"{where} is of type {as_json(kind)}: that is not read here")
+            raise unsupported("input", f"{where} is of type {as_json(kind)}: it is not supported")
 
     def _note_parts(self, name: str, parts: Any) -> None:
-        """Note the keys of parts that nobody reads."""
+        """Note the keys of parts that no one reads."""
         for part in parts if isinstance(parts, list) else ():
             if isinstance(part, dict):
                 self.unread.update(dict.fromkeys(unknown_keys(name, part, _OF_PARTS)))
@@ -127,7 +127,7 @@ class _Messages:
             reply["reasoning_content"] = "\n\n".join(map(str, texts))
 
     def _reply(self, closing: tuple[str, ...]) -> dict[str, Any]:
-        """Return the message of the assistant that goes on, or a new one where it has these."""
+        """Return the message of the assistant that continues, or a new one where it has these."""
         last = self.messages[-1] if self.messages else {}
         if last.get("role") != "assistant" or any(last.get(key) for key in closing):
             last = {"role": "assistant", "content": ""}
@@ -167,7 +167,7 @@ def _text(content: Any, where: str) -> str:
 def _part_text(part: Any, where: str) -> str:
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(kind, str) or kind not in _TEXTS:
-        raise unsupported("input", f"{where} is of type {as_json(kind)}: only text is read here")
+        raise unsupported("input", f"{where} is of type {as_json(kind)}: only text is supported")
     text = part.get(_TEXTS[kind])
     if not isinstance(text, str):
         raise invalid("input", f"{where} has no text")

@@ -31,7 +31,7 @@ router = APIRouter(prefix="/audio", tags=["audio"])
 
 @router.post(
     "/transcriptions",
-    summary="What is said in audio",
+    summary="Speech in audio as text",
     response_model=None,
     openapi_extra=form_of_fields(TRANSCRIPTION_FIELDS, required=["file"]),
 )
@@ -42,7 +42,7 @@ async def transcriptions(request: Request) -> Response:
 
 @router.post(
     "/translations",
-    summary="What is said in audio, in English",
+    summary="Speech in audio as English text",
     response_model=None,
     openapi_extra=form_of_fields(TRANSLATION_FIELDS, required=["file"]),
 )

@@ -27,7 +27,7 @@ async def chat_completions(request: Request) -> Response:
 
 @router.post(
     "/chat/completions/input_tokens",
-    summary="How many tokens a conversation's prompt has, as llama.cpp has it",
+    summary="Count the tokens of a conversation's prompt, in llama.cpp's form",
     response_model=None,
     openapi_extra=_BODY,
 )

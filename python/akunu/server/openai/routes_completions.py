@@ -15,7 +15,7 @@ router = APIRouter(tags=["completions"])
 
 @router.post(
     "/completions",
-    summary="Texts that go on from prompts",
+    summary="Completions of prompts",
     response_model=None,
     openapi_extra=body_of(COMPLETION_FIELDS, required=["prompt"]),
 )
@@ -26,7 +26,7 @@ async def completions(request: Request) -> Response:
 
 @router.post(
     "/fim/completions",
-    summary="Code between two others, as Mistral has it",
+    summary="Fill in the middle, in Mistral's form",
     response_model=None,
     openapi_extra=body_of(FIM_FIELDS, required=["prompt"]),
 )

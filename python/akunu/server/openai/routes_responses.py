@@ -27,7 +27,7 @@ async def responses(request: Request) -> Response:
 
 @router.post(
     "/responses/input_tokens",
-    summary="How many tokens a conversation's prompt has",
+    summary="Count the tokens of a conversation's prompt",
     response_model=None,
     openapi_extra=_BODY,
 )

@@ -524,5 +524,5 @@ closeInterrupted(conversations);
 const pictures = await Pictures.open();
 const app = new App(store, pictures, conversations);
 app.mount(/** @type {HTMLElement} */ (document.getElementById("app")));
-// Without the conversations nobody knows what they have. What fails is done the next time.
+// Without the conversations it is unknown what they have. What fails is done the next time.
 if (store.isKept) pictures.sweep(usedImages(conversations)).catch(() => {});

@@ -40,7 +40,7 @@ export const GROUPS = [
       },
       {
         name: "top_k", label: "Top k", kind: "integer", min: 0, step: 1, unset: "as the model recommends",
-        help: "Only so many of the likeliest words. 40 is usual; 0 is all of them.",
+        help: "Only this many of the likeliest words. 40 is usual; 0 is all of them.",
       },
       {
         name: "min_p", label: "Min p", kind: "number", min: 0, max: 1, step: 0.01, unset: "as the model recommends",

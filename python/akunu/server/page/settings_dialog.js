@@ -26,7 +26,7 @@ export function showSettings(settings, actions) {
   const dialog = openDialog("Settings of this chat", "settings",
     h("div", { class: "setting" },
       h("label", { for: "set-system" }, "System prompt"), system,
-      h("p", { class: "help", id: "help-system" }, "What the model is told before everything else: who it is, how to answer. Empty: what its template says.")),
+      h("p", { class: "help", id: "help-system" }, "The system message: who it is, how to answer. Empty: what its template says.")),
     ...groups,
     h("div", { class: "buttons" },
       h("button", {

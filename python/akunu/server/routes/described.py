@@ -112,4 +112,4 @@ def _error_of(path: str) -> dict[str, Any]:
     elif is_anthropic({"path": path, "headers": ()}):
         name = "AnthropicError"
     content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}
-    return {"description": "What went wrong", "content": content}
+    return {"description": "The error", "content": content}

@@ -35,7 +35,7 @@ _NANOSECONDS: Final = 1_000_000_000
 
 @router.post(
     "/embeddings",
-    summary="Vectors of texts",
+    summary="Embeddings of texts",
     response_model=None,
     openapi_extra=body_of(EMBEDDINGS_FIELDS, required=["input"]),
 )
@@ -61,7 +61,7 @@ async def embeddings(request: Request) -> Response:
 
 @root_router.post(
     "/embed",
-    summary="Vectors of texts, as Ollama has it",
+    summary="Embeddings of texts, in Ollama's form",
     response_model=None,
     openapi_extra=body_of(OLLAMA_EMBED_FIELDS, required=["model"]),
 )
@@ -94,7 +94,7 @@ async def embed(request: Request) -> Response:
 
 @root_router.post(
     "/embeddings",
-    summary="The vector of one text, by Ollama's older route",
+    summary="Embedding of one text, by Ollama's older route",
     response_model=None,
     openapi_extra=body_of(OLLAMA_EMBEDDINGS_FIELDS, required=["model"]),
 )
@@ -120,7 +120,7 @@ async def older_embeddings(request: Request) -> Response:
 @asynccontextmanager
 async def _ollamas(request: Request, found: Read) -> AsyncIterator[Model]:
     """Hold the model that Ollama's request names."""
-    if "keep_alive" in found.options:  # a request of its own unloads a model
+    if "keep_alive" in found.options:  # its own request unloads a model
         found.ignored.append("keep_alive")
     models = state_of(request).models
     async with models.use(_name(request, found)) as (_, model):

@@ -1,4 +1,4 @@
-"""GET /health and /ready: for whoever watches over the server. They ask for no key."""
+"""GET /health and /ready: for monitoring. They need no key."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from akunu.server.state import state_of
 root_router = APIRouter(tags=["health"])
 
 
-@root_router.get("/health", summary="Whether the server lives", response_model=None)
+@root_router.get("/health", summary="Whether the server runs", response_model=None)
 async def health(request: Request) -> Response:
     """Say that it lives."""
     return JsonResponse({"status": "ok"})
 
 
-@root_router.get("/ready", summary="Whether the server takes requests", response_model=None)
+@root_router.get("/ready", summary="Whether the server accepts requests", response_model=None)
 async def ready(request: Request) -> Response:
     """Say that it takes requests, or 503 while it starts or stops."""
     state = state_of(request)

@@ -27,7 +27,7 @@ root_router = APIRouter(prefix="/v2", tags=["reranking"])
 
 @router.post(
     "/rerank",
-    summary="Documents by how well they answer a query",
+    summary="Documents ranked by a query",
     response_model=None,
     openapi_extra=body_of(RERANK_FIELDS, required=["query"]),
 )
@@ -36,13 +36,13 @@ async def rerank(request: Request) -> Response:
     body = await json_object(request)
     is_tei = body.get("texts") is not None
     if is_tei and body.get("documents") is not None:
-        raise invalid("texts", "documents and texts are two ways to give the same: give one")
+        raise invalid("texts", "documents and texts mean the same: send one of them")
     return await _answer(request, body, "tei" if is_tei else "jina")
 
 
 @root_router.post(
     "/rerank",
-    summary="Documents by how well they answer a query, as Cohere has it",
+    summary="Documents ranked by a query, in Cohere's form",
     response_model=None,
     openapi_extra=body_of(RERANK_FIELDS, required=["query", "documents"]),
 )

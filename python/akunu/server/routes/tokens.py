@@ -36,32 +36,28 @@ def _text(name: str, value: Any) -> Mapping[str, Any]:
 
 
 _MOST_TOKENS: Final = 1 << 18  # the text of more takes seconds
-_ADDS: Final = (
-    "whether the tokens of every text, BOS and its like, are added; without it, of prompt alone"
-)
+_ADDS: Final = "add control tokens such as BOS to every text; default: to prompt only"
 _MODEL: Final = honoured("model", "string", model_name)
 TOKENIZE_FIELDS: Final[Mapping[str, Field]] = table_of(
     [
         _MODEL,
-        honoured("content", "string", _text, "the text, as llama.cpp has it"),
-        honoured("prompt", "string", _text, "the text, as vLLM has it"),
+        honoured("content", "string", _text, "the text, in llama.cpp's form"),
+        honoured("prompt", "string", _text, "the text, in vLLM's form"),
         honoured("text", "string", _text, "the text"),
         honoured("add_special", "boolean", flag("add_special"), _ADDS),
-        honoured("add_special_tokens", "boolean", flag("add_special"), "likewise, as vLLM has it"),
+        honoured("add_special_tokens", "boolean", flag("add_special"), "the same, in vLLM's form"),
         honoured(
             "parse_special",
             "boolean",
             flag("parse_special"),
-            "whether the text may spell control tokens",
+            "read names of control tokens as these tokens",
         ),
-        honoured(
-            "with_pieces", "boolean", flag("with_pieces"), "whether each token comes with its text"
-        ),
+        honoured("with_pieces", "boolean", flag("with_pieces"), "return each token with its text"),
         honoured(
             "return_token_strs",
             "boolean",
             flag("with_strings"),
-            "whether the vocabulary's entries are in token_strs",
+            "return the vocabulary's entries in token_strs",
         ),
     ]
 )
@@ -72,7 +68,7 @@ DETOKENIZE_FIELDS: Final[Mapping[str, Field]] = table_of(
             "tokens",
             {"type": "array", "items": {"type": "integer"}},
             to("tokens"),
-            "the ids whose text is wanted",
+            "the ids to convert",
         ),
     ]
 )
@@ -85,7 +81,7 @@ DETOKENIZE_FIELDS: Final[Mapping[str, Field]] = table_of(
     openapi_extra=body_of(TOKENIZE_FIELDS),
 )
 async def tokenize(request: Request) -> Response:
-    """Return ids; BOS and its like are added to a `prompt`, and elsewhere where that is asked."""
+    """Return ids; BOS and its like are added to a `prompt`, and elsewhere on request."""
     body = await json_object(request)
     found = read(TOKENIZE_FIELDS, body)
     options = found.options
@@ -104,7 +100,7 @@ async def tokenize(request: Request) -> Response:
         if len(ids) > _MOST_TOKENS and (with_pieces or with_strings):
             raise invalid(
                 name,
-                f"{name} has {len(ids)} tokens; the texts of at most {_MOST_TOKENS} are told",
+                f"{name} has {len(ids)} tokens; at most {_MOST_TOKENS} are converted",
             )
         answer = {"tokens": ids, "count": len(ids), "max_model_len": model.context}
         if with_strings:
@@ -151,7 +147,7 @@ async def detokenize(request: Request) -> Response:
     openapi_extra=body_of(CHAT_FIELDS, required=["messages"]),
 )
 async def apply_template(request: Request) -> Response:
-    """Return what a model would be given, for the same request as /v1/chat/completions."""
+    """Return what a model would be passed, for the same request as /v1/chat/completions."""
     settings = state_of(request).settings
     asked = await read_body(request, lambda body: chat_request(body, settings))
     async with state_of(request).models.use(asked.model) as (_, model):

@@ -49,7 +49,7 @@ class SileroDetector:
         names = {each.name for each in self._session.get_inputs()}
         if names != {"input", "state", "sr"}:
             raise AkunuError(
-                f"{file} is no model of Silero's voice activity detector of version 5 or later: "
+                f"{file} is not a model of Silero's voice activity detector of version 5 or later: "
                 f"its inputs are {', '.join(sorted(names))}"
             )
 
@@ -79,6 +79,6 @@ def _installed_model() -> Path:
         if file.is_file():
             return file
     raise AkunuError(
-        'vad="silero" needs the detector\'s file: give silero_vad.onnx as vad_model=PATH, or '
+        'vad="silero" needs the detector\'s file: set vad_model to the path of silero_vad.onnx, or '
         'install silero-vad (which requires PyTorch); or use vad="energy"'
     )

@@ -34,7 +34,7 @@ class VadOptions:
     """How probabilities of speech become spans; names and defaults are faster-whisper's."""
 
     threshold: float = 0.5
-    """Speech begins where its probability reaches this, and goes on down to 0.15 less."""
+    """Speech begins where its probability reaches this, and continues down to 0.15 less."""
     min_speech_duration_ms: float = 0.0
     """Shorter speech is none."""
     min_silence_duration_ms: float = 2000.0
@@ -80,7 +80,7 @@ def speech_spans(
     """
     wave = mono_samples(samples)
     if vad_model is not None and vad != "silero":
-        raise ArgumentError(f'vad_model belongs to vad="silero", and vad is {vad!r}')
+        raise ArgumentError(f'vad_model needs vad="silero", and vad is {vad!r}')
     if vad is False:
         return [SpeechSpan(0, len(wave))] if len(wave) else []
     options = options or VadOptions()
@@ -141,7 +141,8 @@ def _spans(
 def _cut(
     span: SpeechSpan, probabilities: Sequence[float] | NDArray[np.float32], most: int
 ) -> Iterator[SpeechSpan]:
-    """Yield a span as parts of at most so many samples, each but the last at least half of that."""
+    """Yield a span as parts of at most this many samples, each but the last at least half of
+    that."""
     start = span.start
     while span.end - start > most:
         # The last of the places where 160 ms have the least speech.
@@ -198,7 +199,7 @@ class SpeechParts:
         )
 
     def _restored_word(self, word: Word) -> Word:
-        # Nobody speaks half of a word, pauses, and goes on: its middle says which span it is of.
+        # No one speaks half of a word, pauses, and continues: its middle says which span it is of.
         span = self._span_at((word.start + word.end) / 2, is_end=False)
         return replace(word, start=self._moved(word.start, span), end=self._moved(word.end, span))
 

@@ -31,8 +31,8 @@ class Decoded:
 def decode(file: BinaryIO, name: str) -> Decoded:
     """Return the samples of a seekable file, which are read as blocks are taken.
 
-    Raises AudioError, now or from the blocks, for what is no audio, or is cut off; AkunuError where
-    a package is missing.
+    Raises AudioError, now or from the blocks, for what is not audio, or is cut off; AkunuError
+    where a package is missing.
     """
     beginning = file.read(12)
     file.seek(0)
@@ -57,7 +57,7 @@ def decode(file: BinaryIO, name: str) -> Decoded:
             name,
             "PyAV",
             "av",
-            "it is no WAV, FLAC, MP3 or Ogg file; if it is M4A, WebM or a video, reading it",
+            "it is not a WAV, FLAC, MP3 or Ogg file. If it is M4A, WebM or a video, reading it",
         )
     return _by_av(av, file, name)
 
@@ -136,7 +136,7 @@ def _by_av(av: Any, file: BinaryIO, name: str) -> Decoded:
         container = av.open(file, metadata_errors="replace")
     except (av.error.FFmpegError, ValueError):
         raise AudioError(
-            f"{name} is no audio or video that can be read: its format is unknown, or it is cut off"
+            f"{name} is not audio or video in a known format, or it is cut off"
         ) from None
     if not container.streams.audio:
         container.close()
@@ -146,7 +146,7 @@ def _by_av(av: Any, file: BinaryIO, name: str) -> Decoded:
     rate = stream.rate
     if not rate:
         container.close()
-        raise AudioError(f"{name} does not say how many samples a second has")
+        raise AudioError(f"{name} does not have a sample rate")
     return Decoded(rate, _av_blocks(av, container, stream, name))
 
 

@@ -47,7 +47,7 @@ def microphones() -> list[Microphone]:
 def recording(name: str | None = None) -> Iterator[Iterator[NDArray[np.float32]]]:
     """Record as long as the block lasts; yields blocks of samples at 16 kHz, [n], without end.
 
-    `name`: a part of the microphone's name, or its number; None: the usual one. Blocks that nobody
+    `name`: a part of the microphone's name, or its number; None: the usual one. Blocks that no one
     has taken yet are kept, and come as one. Raises MicrophoneError where there is none and where it
     stops, ArgumentError for a name that none has, AkunuError where a package is missing.
     """
@@ -101,7 +101,8 @@ def _resampler(rate: int) -> Any:
         import soxr
     except ImportError:
         raise AkunuError(
-            f"the microphone records at {rate} Hz, and making {SAMPLE_RATE} Hz of it needs soxr: "
+            f"the microphone records at {rate} Hz, and resampling it to {SAMPLE_RATE} Hz needs "
+            f"soxr: "
             "pip install 'akunu[audio]', or '.[audio]' in a clone"
         ) from None
     return soxr.ResampleStream(rate, SAMPLE_RATE, 1, dtype="float32")
@@ -111,7 +112,7 @@ def _chosen(name: str | None) -> Microphone:
     found = microphones()
     if not found:
         raise MicrophoneError(
-            "there is no microphone that PortAudio can see: connect one, and allow this program to "
+            "PortAudio finds no microphone: connect one, and allow this program to "
             "use it; audio from elsewhere can be piped into akunu transcribe -"
         )
     if name is None:

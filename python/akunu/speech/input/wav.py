@@ -41,11 +41,13 @@ def read_format(file: BinaryIO, name: str) -> tuple[WavFormat, int | None]:
     while True:
         header = file.read(8)
         if len(header) < 8:
-            raise AudioError(f"{name} ends before its samples: it is cut off, or no WAV file")
+            raise AudioError(
+                f"{name} ends before its samples: it is cut off, or it is not a WAV file"
+            )
         kind, size = header[:4], int.from_bytes(header[4:], "little")
         if kind == b"data":
             if found is None:
-                raise AudioError(f"{name} has samples before it says how they lie")
+                raise AudioError(f"{name} has samples before their format")
             return found, None if size == 0 or size >= _UNKNOWN_SIZE else size
         if kind == b"fmt ":
             found = _format_of(file.read(size), name)
@@ -56,7 +58,7 @@ def read_format(file: BinaryIO, name: str) -> tuple[WavFormat, int | None]:
 
 def _format_of(chunk: bytes, name: str) -> WavFormat:
     if len(chunk) < 16:
-        raise AudioError(f"{name} says too little about its samples: it is cut off")
+        raise AudioError(f"{name} has an incomplete header: it is cut off")
     encoding, channels, rate, _, _, bits = struct.unpack_from("<HHIIHH", chunk)
     if encoding == _EXTENSIBLE and len(chunk) >= 26:
         encoding = int.from_bytes(chunk[24:26], "little")
@@ -85,7 +87,7 @@ def read_wav(
                     f"{name} is cut off: {missing / frame / form.rate:.2f} of its "
                     f"{size / frame / form.rate:.2f} seconds are missing"
                 )
-            warnings.warn(f"{name}: the last sample is not whole and is left out", stacklevel=2)
+            warnings.warn(f"{name}: the last sample is incomplete and was dropped", stacklevel=2)
         whole = len(data) - len(data) % frame
         if whole == 0:
             return

@@ -68,7 +68,7 @@ def alignment_heads(model: str) -> Heads:
 def non_speech_tokens(encode: Callable[[str], list[int]]) -> tuple[int, ...]:
     """Return the tokens of notes on what is heard, "(music)", "♪", "[Anna]": OpenAI's rule.
 
-    A symbol counts where it is one token, behind a space or not; of the signs of music the first
+    A symbol counts where it is one token, after a space or not; of the signs of music the first
     token does, with which others of Unicode's symbols begin. Hyphens and quotes may stand within
     words, and begin none.
     """

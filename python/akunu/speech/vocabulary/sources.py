@@ -39,7 +39,7 @@ class JsonWords:
 
         self.where = str(path)
         if not path.is_file():
-            raise ModelFormatError(f"{path} is missing: the words of the model are there")
+            raise ModelFormatError(f"{path} is missing: it has the model's vocabulary")
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises Exception itself

@@ -17,7 +17,7 @@ _FIRST_MULTILINGUAL_VOCABULARY = 51865  # English ones have a token less
 
 @dataclass(frozen=True, slots=True)
 class SpecialTokens:
-    """Ids of tokens that are no text."""
+    """Ids of tokens that are not text."""
 
     end_of_text: int
     start: int
@@ -55,7 +55,7 @@ class WhisperTokenizer:
                 found = self._words.token_id(name)
                 if found is not None and found < self.vocab_size:
                     return found
-            raise ModelFormatError(f"{self._words.where}: there is no token {names[0]}")
+            raise ModelFormatError(f"{self._words.where}: there is not a token {names[0]}")
 
         return SpecialTokens(
             end_of_text=needed("<|endoftext|>"),
