@@ -107,14 +107,14 @@ class Values {
 // The pass is cut into programs, so that logits may be wanted without a choice, and a mask may be
 // computed on the host between the two.
 struct Forward {
-  // Of an encoder of audio, in rows of class `many` only: its first convolution, over as many rows as
+  // The first convolution of an encoder of audio, in rows of class `many` only: over as many rows as
   // there are frames.
   std::vector<Node> first_convolution;
-  // Of an encoder of audio or images, likewise: over positions or patches, in parts. A part may run a few rows at a
-  // time, with other programs between: a row of it needs rows of the parts before, and no others of its own part. What
-  // parts hand on lies in values that no other program writes.
+  // An encoder of audio or images, likewise: over positions or patches, in parts. A part may run a few rows at a
+  // time, with other programs between: a row of it needs rows of the parts before, and no other rows of the same part.
+  // Results that a later part reads lie in values that no other program writes.
   std::vector<std::vector<Node>> encode;
-  // Of an encoder of images: what makes vectors of the patches, a head row for each.
+  // The projection of an encoder of images: vectors made of the patches, a head row for each.
   std::vector<Node> project_image;
   ValueId image_vectors = kNoValue;
   // The body, which also writes the weights of cross-attention of rows with a head row.

@@ -14,7 +14,7 @@ constexpr uint32_t kRowsOfWaiting = 128;
 constexpr uint32_t kFewRowsUnread = 2;
 // Tokens of a prediction head, in a row, that were not worth drafting.
 constexpr uint32_t kMostUnused = 64;
-// A piece of an encoder's pass behind a step of rows that generate, in such steps: their tokens come after 1.75 of the
+// How long a piece of an encoder's pass takes after a step of rows that generate, in such steps: their tokens come after 1.75 of the
 // usual time, and before 3 of it where the piece takes twice as long as it was expected to.
 constexpr double kPieceSteps = 0.75;
 // A piece where no rows generate: a text that comes waits for it no longer than for a chain of steps.

@@ -26,10 +26,10 @@ class Composer {
   // them which rows are its own.
   void compose(std::span<Active> actives, Step& step) const;
 
-  // Whether rows of the text need what an encoder has yet to make: of its window, or of some image.
+  // Whether rows of the text need its window or an image, which the encoder has yet to encode.
   bool lacks_input(const Active& active) const;
   const PlacedImage* first_unread_image(const Active& active) const;
-  // How much of an encoder's pass runs behind a step: by what the step takes where rows generate, else as much as of a
+  // How much of an encoder's pass runs after a step: by what the step takes where rows generate, else as much as of a
   // prompt.
   PieceSize encoder_piece(std::span<const Active> actives, const Step& step) const;
 

@@ -3,7 +3,7 @@
 // 1. What it does. `run_piece` submits passes over rows of the parts of the encoder, in order, as many as are likely to
 //    end within the time that it gets, and measures how long they took.
 // 2. What bounds it. A piece reads the weights of its part. With few rows, reading them takes as long as multiplying.
-// 3. Why it has the bits of the whole pass. A row's arithmetic does not depend on the rows beside it, and a part begins
+// 3. Why it has the bits of the whole pass. A row's arithmetic does not depend on other rows, and a part begins
 //    where all rows must be complete (Forward::encode).
 #include "inference/encoder_pass.h"
 
@@ -95,7 +95,7 @@ EncoderPace::Expected EncoderPass::add_passes(const PieceSize& size) {
   return piece;
 }
 
-// Of the next part, in a piece whose passes so far are expected to take `taken` seconds.
+// Rows of the next part, in a piece whose passes so far are expected to take `taken` seconds.
 uint32_t EncoderPass::rows_within(const PieceSize& size, double taken) const {
   const EncoderPart& part = encoder_.parts[part_];
   const bool is_first = passes_.empty();
@@ -119,7 +119,7 @@ void EncoderPass::add_pass(const EncoderPart& part, uint32_t n_rows) {
     pass.first_span = row_ / part.rows_per_output;
     for (uint32_t i = 0; i < pass.n_head_rows; ++i)
       rows_[row_ + (i + 1) * part.rows_per_output - 1].head_row = i;
-  } else {  // a span of the rows that run, beside that of all rows, which they see
+  } else {  // a span of the rows that run, next to the span of all rows, which they see
     pass.n_spans = 1;
     pass.first_span = static_cast<uint32_t>(spans_.size());
     spans_.push_back({seen_[0].sequence, row_, n_rows, 0});

@@ -40,7 +40,7 @@ class EncoderPace {
   explicit EncoderPace(size_t n_parts) : seconds_(n_parts) {}
 
   double seconds_per_row(size_t part) const { return seconds_[part]; }  // 0: not known yet
-  // Rows of parts from `first` on were expected to take so long, and took `seconds`.
+  // Rows of parts from `first` on were expected to take this time, and took `seconds`.
   struct Expected {
     size_t first = 0, end = 0;
     uint32_t n_rows = 0;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kPatchesPerSide = 16;
 
-// Writes down which submissions were pieces of an encoder's pass, and is held in the one that it is told.
+// Writes down which submissions were pieces of an encoder's pass, and is held in one of them.
 class PieceDevice final : public HeldDevice {
  public:
   Ticket submit(const Replay& replay) override {
@@ -48,8 +48,8 @@ class PieceDevice final : public HeldDevice {
     const std::lock_guard lock(mutex_);
     return static_cast<size_t>(std::ranges::count(is_piece_, true));
   }
-  // Pieces right behind which another one was submitted.
-  size_t n_without_step_behind() const {
+  // Pieces after which another one was submitted at once.
+  size_t n_without_step_after() const {
     const std::lock_guard lock(mutex_);
     size_t n = 0;
     for (size_t i = 1; i < is_piece_.size(); ++i) n += is_piece_[i - 1] && is_piece_[i];
@@ -109,7 +109,7 @@ std::shared_ptr<Generation> text_beside(Engine& engine) {
       {.prompt = make_tokens(40, 60), .max_tokens = kTokensBeside, .stop_ids = {}, .sampling = {}});
 }
 
-// The text beside is in its prompt's step when the image comes.
+// The other text is in its prompt's step when the image comes.
 std::pair<std::shared_ptr<Generation>, std::shared_ptr<LogitsTask>> begin_both(
     PieceEngine& engine, const ImageText& text) {
   engine.device->hold(true);
@@ -126,11 +126,12 @@ void test_pieces_have_the_bits_of_the_whole(const std::string& path) {
   const auto [beside, task] = begin_both(engine, text);
   const std::vector<float> found = text.logits(engine, *task);
   check(engine.device->n_pieces() > engine.model->programs.encoder.parts.size(), "parts are cut");
-  check(engine.device->n_without_step_behind() == 0, "a step runs between any two pieces");
+  check(engine.device->n_without_step_after() == 0, "a step runs between any two pieces");
   Engine whole(path, 1);
   check(same_bits(found, text.logits(whole, *text.ask(whole))),
         "an image that is read in pieces has the bits of the whole");
-  check(collect(*beside) == collect(*text_beside(whole)), "the text beside is what it is alone");
+  check(collect(*beside) == collect(*text_beside(whole)),
+        "the other text has the tokens that it has alone");
 }
 
 void test_alone_it_is_read_in_large_pieces(const std::string& path) {
@@ -139,7 +140,7 @@ void test_alone_it_is_read_in_large_pieces(const std::string& path) {
   text.logits(engine, *text.ask(engine));
   check(engine.device->most_rows() == kPatchesPerSide * kPatchesPerSide, "parts are not cut");
   check(engine.device->n_pieces() == engine.model->programs.encoder.parts.size(),
-        "as long as nobody knows what they take, each is a piece");
+        "until their time is measured, each is a piece");
 }
 
 void test_the_pass_of_a_cancelled_text_ends(const std::string& path) {
@@ -151,8 +152,8 @@ void test_the_pass_of_a_cancelled_text_ends(const std::string& path) {
   cancelled->cancel();
   engine.device->forget();
   engine.device->hold(false);
-  check(collect(*beside).size() == kTokensBeside, "the text beside comes to its end");
-  check(engine.device->n_pieces() == 0, "no piece comes behind the one under way");
+  check(collect(*beside).size() == kTokensBeside, "the other text comes to its end");
+  check(engine.device->n_pieces() == 0, "no piece comes after the one under way");
   Engine whole(path, 1);
   check(same_bits(text.logits(engine, *text.ask(engine)), text.logits(whole, *text.ask(whole))),
         "the next text with this image has it read from the beginning");
