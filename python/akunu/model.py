@@ -347,7 +347,7 @@ class Model(EncoderCalls):
         max_waiting: int | None = None,
         prefix_cache: bool | None = None,
     ) -> Model:
-        """Return a second model over the same weights, with a cache and a queue of its own.
+        """Return a second model over the same weights, with its own cache and queue.
 
         It takes the memory of its cache and its steps, and generates what a model loaded with these
         options would; they are those of `LoadOptions`, and what is left out has its default there,

@@ -1,4 +1,4 @@
-// The programs of a prediction head (prediction_head.h), over the rows of a step, once the tokens behind them are known.
+// The programs of a prediction head (prediction_head.h), over the rows of a step, once the tokens after them are known.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Context: what generates over a model's weights beside the programs: the cache and what the device knows of each text,
-// in the sizes that were asked for. All of it is decided and allocated before the first token. Several contexts may
+// Context: what a text needs next to a model's weights and programs: the cache and what the device knows of each text,
+// in the requested sizes. All of it is decided and allocated before the first token. Several contexts may
 // share one model's weights; each has its own share of the device.
 #pragma once
 

@@ -1,5 +1,5 @@
 // What matmuls multiply: the squares of their inputs, column by column, summed over the tokens of
-// texts; of a stack of experts, over the tokens that went to each. An importance matrix is made of them (python/akunu/convert/importance.py).
+// texts. In a stack of experts the sum of each is over the tokens that went to it. An importance matrix is made of them (python/akunu/convert/importance.py).
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct Observation {
 
 class Observer {
  public:
-  // Loads a model for a text of so many positions. Throws as load_weights and Context, and UnsupportedModelError where
+  // Loads a model for a text of `n_positions`. Throws as load_weights and Context, and UnsupportedModelError where
   // the device rounds the inputs of matmuls.
   static std::unique_ptr<Observer> load(const std::string& path,
                                         const std::shared_ptr<Device>& device,

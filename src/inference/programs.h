@@ -21,9 +21,9 @@ struct ClassPrograms {
 };
 
 struct Programs {
-  // Of a context that outlives them.
+  // The context must outlive them.
   explicit Programs(const Context& context) : Programs(ProgramCompiler(context, false)) {}
-  // Of a compiler that may have compiled more, for others.
+  // The compiler may have compiled more, for others.
   explicit Programs(ProgramCompiler&& compiler);
   Programs(const Programs&) = delete;
   Programs& operator=(const Programs&) = delete;

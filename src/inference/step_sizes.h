@@ -1,5 +1,5 @@
-// What one step of a context can hold, in rows and texts, and the memory that this asks for. It follows from the
-// model, the device and what was asked for, before there is any memory.
+// What one step of a context can hold, in rows and texts, and the memory that this needs. It follows from the
+// model, the device and the options, before there is any memory.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace akunu {
 
-// Every text under way has a row that generates; beside them there is room for a group of rows that were
+// Every text under way has a row that generates; next to them there is room for a group of rows that were
 // generated before, for prompts, and for logits of many rows.
 struct StepSizes {
   // `weight_bytes`: of the model; 0: not known yet. Throws ArgumentError for a context of no position.
@@ -29,7 +29,7 @@ struct StepSizes {
   uint32_t max_head_rows = 0;
   // Steps of one row that a submission may hold; see ChipConfig.
   uint32_t chain_steps = 0;
-  // Of one sequence that are in flight at a time: of a prompt, or of chains that were submitted.
+  // The most rows of one sequence in flight: those of a prompt, or of submitted chains.
   uint32_t max_rows_in_flight = 0;
   // Numbers of a row's weights of cross-attention, where the model names alignment heads.
   uint32_t alignment_width = 0;
@@ -42,7 +42,7 @@ struct StepSizes {
   uint64_t masks_bytes() const { return max_head_rows * mask_bytes; }
 };
 
-// What a context needs besides so many bytes of scratch.
+// What a context needs in addition to `scratch_bytes`.
 ContextNeeds context_needs(const ArchDescriptor& arch, const StepSizes& sizes,
                            const LoadOptions& options, uint64_t scratch_bytes);
 

@@ -79,7 +79,7 @@ void find_alignment_heads(Weights& weights, const LoadOptions& options) {
 }
 
 // Decides, before any weight is loaded, which ones stay in the host's memory: those that do not fit on the device
-// beside scratch and the cache of a context.
+// with scratch and the cache of a context.
 WeightPlacement place(Weights& weights, const ModelSource& source, const LoadOptions& options,
                       const StepSizes& sizes) {
   const Device& device = *weights.device;
@@ -130,7 +130,7 @@ void refuse_more_layers(const Weights& weights) {
   }
 }
 
-// The numbers that some models multiply the residual by behind a layer: kernels have them as parameters.
+// The numbers that some models multiply the residual by after a layer: kernels have them as parameters.
 void read_output_scales(Weights& weights) {
   const TensorMap& tensors = weights.tensors->map();
   for (size_t i = 0; i < weights.arch.layers.size(); ++i) {

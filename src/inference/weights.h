@@ -20,7 +20,7 @@ namespace akunu {
 // Immutable once it is loaded, so that several threads may read it.
 struct Weights {
   std::string path;
-  std::shared_ptr<Device> device;  // counts the memory of what is here
+  std::shared_ptr<Device> device;  // counts the memory of the weights
   ModelConfig config;
   ArchDescriptor arch;  // with what the file says of it: output scales, alignment heads
   std::vector<std::string> notes;
@@ -42,8 +42,8 @@ struct Weights {
 };
 
 // Reads a model from a file or directory. Throws ModelFormatError, UnsupportedModelError, DeviceError, OutOfMemoryError
-// or ArgumentError. Of the options, the first context's size counts where a device has its own memory: what has no room
-// beside such a context stays in the host's.
+// or ArgumentError. Where a device has its own memory, the options say how large the first context is: weights without
+// room next to such a context stay in the host's memory.
 std::shared_ptr<const Weights> load_weights(const std::string& path, std::shared_ptr<Device> device,
                                             const LoadOptions& options);
 // Likewise, of what a reader has read.
@@ -51,10 +51,10 @@ std::shared_ptr<const Weights> load_weights(const ModelSource& source,
                                             std::shared_ptr<Device> device,
                                             const LoadOptions& options);
 
-// What a device can still give to a model with these options, of whose weights so many bytes lie in the host's memory.
+// What a device can still give to a model with these options; `host_bytes` of its weights lie in the host's memory.
 MemoryLeft memory_left(const Device& device, const LoadOptions& options, uint64_t host_bytes);
 
-// Of the number that some models multiply the residual by behind a layer.
+// The name of the number that some models multiply the residual by after a layer.
 std::string output_scale_name(size_t layer);
 
 // What `run` finds wrong with a model, said of its file.

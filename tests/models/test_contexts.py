@@ -17,14 +17,14 @@ from lines import each_line
 
 Cases = Callable[..., ModelCase]
 WEIGHTS = ("weights", "weights (converted)", "weights (mapped)")
-# Short and full of numbers beside the first context of 512 positions in f16.
+# Shorter than the first context of 512 positions in f16.
 SECOND = {"context": 300, "kv_type": "f32", "prefix_cache": False}
 # Attention; windows; layers with states; experts.
 FAMILIES = ("llama-32", "gemma3", "qwen3")
 
 
 def computed(model: Any, tokens: list[int]) -> tuple[list[int], Any]:
-    """What a model generates behind a prompt, and the logits of the prompt."""
+    """What a model generates after a prompt, and the logits of the prompt."""
     text = model.generate(tokens, max_tokens=60, temperature=1.5, seed=7)
     return text.token_ids, model.logits(tokens)
 

@@ -114,7 +114,7 @@ void test_contexts_are_closed_in_any_order(const std::string& path) {
     const auto expected = collect(*stays->scheduler.generate(request(1)));
     const auto under_way = stays->scheduler.generate(request(1));
     goes.reset();
-    check(collect(*under_way) == expected, "a text under way goes on");
+    check(collect(*under_way) == expected, "a running text continues");
     check(collect(*stays->scheduler.generate(request(1))) == expected, "and others begin");
     check(!shared.seen.expired(), "the weights stay with the context that stays");
     stays.reset();

@@ -153,9 +153,9 @@ void test_groups() {
   check(constant_of(both.launches[1], 7) == 1 && constant_of(both.launches[2], 7) == 1,
         "the rounded input is behind the other one");
   const auto* bytes = reinterpret_cast<const std::byte*>(&params);
-  check(both.workspace_bytes(bytes, 21) ==
-            (21 * 16 * 200 + 255) / 256 * 256 + 128ull * (512 * 2 + 4),
-        "there is room for both");
+  check(
+      both.workspace_bytes(bytes, 21) == (21 * 16 * 200 + 255) / 256 * 256 + 128ull * (512 * 2 + 4),
+      "there is room for both");
 
   // Halves and pairs of bfloat16 numbers.
   const Kernel numbers = kernel_for(Operation::matmul_group, {Format::bf16, Format::f16}, params);
@@ -167,8 +167,7 @@ void test_groups() {
             constant_of(numbers.launches[2], 7) == 2 &&
             constant_of(numbers.launches.back(), 7) == 0,
         "pairs are behind halves");
-  check(numbers.workspace_bytes(bytes, 21) ==
-            128ull * (512 * 2 + 4) + 128ull * (512 * 4 + 4),
+  check(numbers.workspace_bytes(bytes, 21) == 128ull * (512 * 2 + 4) + 128ull * (512 * 4 + 4),
         "there is room for both kinds");
 }
 

@@ -132,7 +132,7 @@ def lists_load_options(function: Function) -> Function:
 def refuses_options_of_load(function: Function) -> Function:
     """Have a callable say of an option of `load` that it lacks that only a load has it.
 
-    What is none of these either is answered as `explains_typos` does.
+    Other names are answered as `explains_typos` does.
     """
     explained = explains_typos(function)
     taken = inspect.signature(function).parameters

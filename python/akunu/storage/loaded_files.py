@@ -1,4 +1,4 @@
-"""What a model's files say beside its weights; all contexts of the model have it in common."""
+"""What a model's files say in addition to its weights; all contexts of the model share it."""
 
 from __future__ import annotations
 
