@@ -4,7 +4,7 @@ import PackageDescription
 // libakunu is found by pkg-config: `cmake --install` puts akunu.pc beside it (docs/swift.md).
 let package = Package(
   name: "Akunu",
-  platforms: [.macOS(.v13), .iOS(.v16)],
+  platforms: [.macOS(.v13)],
   products: [
     .library(name: "Akunu", targets: ["Akunu"]),
     .executable(name: "chat", targets: ["chat"]),
