@@ -16,7 +16,7 @@ ChatRole role_of(std::string_view role, const std::string& name) {
     throw UnsupportedModelError(name +
                                 R"(.role is "tool": the C library's chat has no tools, which )"
                                 "the Python package has");
-  throw ArgumentError(name + R"(.role is none of "system", "user" and "assistant")");
+  throw ArgumentError(name + R"(.role is not one of "system", "user" and "assistant")");
 }
 
 std::vector<ChatMessage> messages_of(const akunu_message* messages, size_t n_messages) {

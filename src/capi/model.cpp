@@ -57,7 +57,7 @@ LoadOptions load_options(const akunu_load_options& given) {
 DeviceOptions device_options(const akunu_load_options& given, const std::string& device) {
   if (given.gpus > 1 && device != "auto" && device != "cuda")
     throw ArgumentError("options.gpus is " + std::to_string(given.gpus) + ", and the device " +
-                        "'" + printable(device) + "' is one; cuda may be several");
+                        "'" + printable(device) + "' is one device; only cuda can be several");
   return {.threads = given.threads, .gpus = std::max(given.gpus, 1u)};
 }
 

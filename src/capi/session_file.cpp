@@ -179,7 +179,7 @@ std::filesystem::path checked_target(const std::string& path) {
   if (std::filesystem::exists(target, error) && !std::filesystem::is_regular_file(target, error))
     throw ArgumentError(name + " is a device, a pipe or a socket; name a file");
   if (!std::filesystem::is_directory(target.parent_path(), error))
-    throw ArgumentError(printable(target.parent_path().string(), kPathLimit) + " is no folder");
+    throw ArgumentError(printable(target.parent_path().string(), kPathLimit) + " is not a folder");
   return target;
 }
 

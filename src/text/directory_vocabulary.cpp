@@ -171,12 +171,12 @@ class DirectoryReader {
       refuse_part("model.max_input_chars_per_word is " + longest->shown() + "; akunu has 100");
     const JsonValue* normalizer = member(&described_, "normalizer");
     if (text_in(normalizer, "type") != "BertNormalizer")
-      refuse_part("normalizer is none of BERT's, which WordPiece has here");
+      refuse_part("normalizer is not one of BERT's, which WordPiece has here");
     for (const std::string_view key : {"clean_text", "handle_chinese_chars"})
       if (!is_set(normalizer, key, true))
         refuse_part("normalizer." + std::string(key) + " is false; akunu has true");
     if (text_in(member(&described_, "pre_tokenizer"), "type") != "BertPreTokenizer")
-      refuse_part("pre_tokenizer is none of BERT's, which WordPiece has here");
+      refuse_part("pre_tokenizer is not one of BERT's, which WordPiece has here");
     const bool lowercase = is_set(normalizer, "lowercase", true);
     metadata_.put("tokenizer.ggml.model", std::string_view("bert"));
     metadata_.put("tokenizer.ggml.normalizer.lowercase", lowercase);
@@ -198,7 +198,7 @@ class DirectoryReader {
   void read_unigram(const JsonValue& model) {
     const JsonValue* vocab = member(&model, "vocab");
     if (vocab == nullptr || vocab->kind != Kind::array || vocab->items.empty())
-      refuse_form("model.vocab is no list of pieces");
+      refuse_form("model.vocab is not a list of pieces");
     std::map<uint32_t, std::string> by_id;
     std::vector<double> scores;
     for (const JsonValue& entry : vocab->items) {

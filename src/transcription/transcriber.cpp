@@ -63,9 +63,9 @@ Transcriber::Transcriber(Scheduler& scheduler, const SpeechModel& model, Transcr
     return;
   }
   if (!language_.empty() && language_ != "en")
-    throw ArgumentError("language is '" + language_ + "'; this model knows English alone");
+    throw ArgumentError("language is '" + language_ + "'; this model knows only English");
   if (options_.translates)
-    throw ArgumentError("the task is to translate; this model knows English alone");
+    throw ArgumentError("the task is to translate; this model knows only English");
   language_ = "en";
 }
 

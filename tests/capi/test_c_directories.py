@@ -363,7 +363,7 @@ def test_what_is_not_understood_is_refused(
 
 
 def test_a_directory_without_a_tokenizer_is_refused(library: Library, tmp_path: Path) -> None:
-    with pytest.raises(CError, match=r"there is not a tokenizer\.json") as caught:
+    with pytest.raises(CError, match=r"there is no tokenizer\.json") as caught:
         opened(library, tmp_path)
     assert caught.value.status == FILE
     (tmp_path / "tokenizer.json").write_text("{")
