@@ -64,7 +64,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "keys and values": (
         {"target_modules": ["kv_b_proj"]},
-        "self_attn.kv_b_proj, which is not one of this model's projections",
+        "self_attn.kv_b_proj, which is none of this model's projections",
     ),
     "experts": (
         {"target_modules": ["o_proj"], "target_parameters": ["mlp.experts.down_proj"]},
