@@ -107,10 +107,9 @@ class Values {
 // The pass is cut into programs, so that logits may be wanted without a choice, and a mask may be
 // computed on the host between the two.
 struct Forward {
-  // The first convolution of an encoder of audio, in rows of class `many` only: over as many rows as
-  // there are frames.
+  // The first convolution of a speech encoder. Compiled for row class `many` only; it has a row for each frame.
   std::vector<Node> first_convolution;
-  // An encoder of audio or images, likewise: over positions or patches, in parts. A part may run a few rows at a
+  // An encoder of speech or images, likewise: it has a row for each position or patch, and is cut into parts. A part may run a few rows at a
   // time, with other programs between: a row of it needs rows of the parts before, and no other rows of the same part.
   // Results that a later part reads lie in values that no other program writes.
   std::vector<std::vector<Node>> encode;

@@ -1,6 +1,6 @@
 // A model as its files have it, whatever kind of file they are: its numbers, and its tensors where
-// they lie. A reader per kind of file makes one (gguf/source.h); the rest of the engine sees nothing
-// of a file but this.
+// they lie. Each kind of file has a reader that makes one (gguf/source.h); the rest of the engine sees nothing else
+// of a file.
 //
 //   const ModelSource source = open_model("model.gguf");
 //   source.config.layers.size();

@@ -14,7 +14,7 @@
 namespace akunu {
 namespace {
 
-// A tensor that no operation reads would be left out of the computation: its model is refused.
+// Refuses a model with a tensor that no operation reads: its results would be computed without that tensor.
 void refuse_unused_tensors(const Weights& weights, const FusedForwards& fused) {
   std::set<std::string, std::less<>> used;
   for (size_t i = 0; i < weights.arch.layers.size(); ++i) used.insert(output_scale_name(i));

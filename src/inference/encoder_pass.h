@@ -1,5 +1,5 @@
 // The pass of an encoder over one input of a text, an image or a window of speech. It runs in pieces, between which
-// other texts' steps run: a piece is some rows of a part of the encoder, or several parts.
+// other texts' steps run. A piece is some rows of one part of the encoder, or several whole parts.
 #pragma once
 
 #include <cstddef>
@@ -34,17 +34,18 @@ struct EncoderPrograms {
 EncoderPrograms compile_encoder(const ArchDescriptor& arch, const Forward& forward,
                                 const std::function<Program(const std::vector<Node>&)>& compile);
 
-// How long a row of each part takes, by the pieces that ran.
+// The measured time of a row in each part of the encoder.
 class EncoderPace {
  public:
   explicit EncoderPace(size_t n_parts) : seconds_(n_parts) {}
 
   double seconds_per_row(size_t part) const { return seconds_[part]; }  // 0: not known yet
-  // Rows of parts from `first` on were expected to take this time, and took `seconds`.
+  // A piece that ran: rows of the parts from `first` up to, not including, `end`, and the time that they were expected to
+  // take. `took` compares that with the time they took.
   struct Expected {
     size_t first = 0, end = 0;
     uint32_t n_rows = 0;
-    double seconds = 0;  // 0: not known; then they are of one part
+    double seconds = 0;  // 0: not known yet; then the piece has one part
   };
   void took(const Expected& piece, double seconds);
 

@@ -8,8 +8,8 @@
 namespace akunu {
 namespace {
 
-// A model that drafts for itself, in another cache, needs no weights of its own; unless it is loaded with more than its
-// file.
+// Whether the draft model is the model itself, so that both can share the weights. Weights that were loaded with adapters, an
+// image encoder or a prediction head are not shared: a draft has none of these.
 bool is_its_own_draft(const std::string& path, const std::string& draft_path,
                       const LoadOptions& options) {
   std::error_code error;

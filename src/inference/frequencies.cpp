@@ -64,8 +64,8 @@ Frequencies::Frequencies(const Weights& weights, const std::shared_ptr<Device>& 
   }
 }
 
-// inverse_frequency[i] = theta^(-2i / rope_dim) / factor[i] / linear factor (Su et al., 2021; the
-// factors are Llama 3.1's, computed by whoever made the file, or long-RoPE's).
+// inverse_frequency[i] = theta^(-2i / rope_dim) / factor[i] / linear factor (Su et al., 2021). The file has the factors:
+// those of Llama 3.1 or of LongRoPE.
 std::vector<std::string> Frequencies::write(const Weights& weights, uint32_t context) {
   std::vector<std::string> notes;
   std::vector<float> factors;

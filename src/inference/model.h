@@ -18,7 +18,7 @@ struct Model {
   // Likewise, of what a reader has read.
   static std::unique_ptr<Model> load(const ModelSource& source, std::shared_ptr<Device> device,
                                      const LoadOptions& options);
-  // Over weights that are loaded. `device`: see Context.
+  // A model over weights that are already loaded. `device`: see Context.
   static std::unique_ptr<Model> over(std::shared_ptr<const Weights> weights,
                                      std::shared_ptr<Device> device, const LoadOptions& options);
   Model(std::shared_ptr<const Weights> weights, std::shared_ptr<Device> device,

@@ -130,7 +130,7 @@ void refuse_more_layers(const Weights& weights) {
   }
 }
 
-// The numbers that some models multiply the residual by after a layer: kernels have them as parameters.
+// Output scales of layers (output_scale_name): kernels have them as parameters.
 void read_output_scales(Weights& weights) {
   const TensorMap& tensors = weights.tensors->map();
   for (size_t i = 0; i < weights.arch.layers.size(); ++i) {

@@ -54,7 +54,7 @@ std::shared_ptr<const Weights> load_weights(const ModelSource& source,
 // What a device can still give to a model with these options; `host_bytes` of its weights lie in the host's memory.
 MemoryLeft memory_left(const Device& device, const LoadOptions& options, uint64_t host_bytes);
 
-// The name of the number that some models multiply the residual by after a layer.
+// The name of a layer's output scale: some models multiply the residual by it after the layer.
 std::string output_scale_name(size_t layer);
 
 // What `run` finds wrong with a model, said of its file.

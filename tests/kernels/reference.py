@@ -84,30 +84,6 @@ def block_weight(blocks: Blocks) -> Weight:
     return Weight(blocks.format.name, blocks.data, blocks.values, magnitude, 32)
 
 
-def largest_weight(
-    format_name: str, n: int, k: int, rng: np.random.Generator, most: float = np.inf
-) -> Weight:
-    """The largest codes, scales and minima of a format, of both signs; no part above `most`."""
-    made = FORMATS[format_name]
-    signs = rng.choice([-1.0, 1.0], (n, k))
-    groups = signs[:, :: made.group]
-
-    def with_scale(d: float) -> Weight:
-        halves = np.float16(d) * signs[:, :: made.block]
-        return block_weight(
-            make_blocks(
-                format_name,
-                np.where(signs > 0, made.levels - 1, 0),
-                halves,
-                scale=np.where(groups > 0, *made.scales[::-1]),
-                m=-halves,
-                minimum=np.where(groups > 0, *made.minima),
-            )
-        )
-
-    return with_scale(min(65504.0, most / with_scale(1.0).magnitude.max()))
-
-
 def pack_weight(format_name: str, parts: Array | tuple[Array, Array]) -> Weight:
     """From values, or from (d [n, blocks], codes [n, k]); codes of q8_0 are -128..127."""
     if format_name in FLOAT_FORMATS:

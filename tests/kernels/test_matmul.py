@@ -17,6 +17,7 @@ from harness import (
     row_class_of,
     run,
 )
+from largest_weight import largest_weight
 from tables import table
 
 FORMATS = ref.ALL_FORMATS
@@ -121,7 +122,7 @@ def test_the_largest_weights(target, rng, format_name, rows):
     else:
         # Where weights are rounded to F16, they are numbers that it has.
         most = 65000.0 if ref.is_streamed(format_name, k) else np.inf
-        weight = ref.largest_weight(format_name, n, k, rng, most)
+        weight = largest_weight(format_name, n, k, rng, most)
     # Codes of +127 and -127 only: the products at which an int16 pair sum is tightest.
     activation = ref.make_activation(kind, rng.choice([-2.0, 2.0], (rows, k)))
     activation.data[0] = ref.make_activation(kind, np.full((1, k), 2.0)).data

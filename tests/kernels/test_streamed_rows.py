@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import reference as ref
+from largest_weight import largest_weight
 from rounded_inputs import STREAMED_FORMATS as FORMATS
 from rounded_inputs import error_on_streams
 from tables import table
@@ -292,7 +293,7 @@ def test_what_is_not_a_number_stays_in_its_row(library, rng, format_name, bad):
 def test_the_largest_codes_and_inputs(library, rng, format_name):
     """Weights up to the largest F16 number: nothing overflows, also where it cancels."""
     n, k = 16, 512
-    weight = ref.largest_weight(format_name, n, k, rng, most=65000.0)
+    weight = largest_weight(format_name, n, k, rng, most=65000.0)
     assert 32000 < weight.magnitude.max() < 65504
     x = rng.choice([-2.0, 2.0], (2, k))
     x[0] = 2.0

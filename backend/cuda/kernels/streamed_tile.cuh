@@ -14,6 +14,7 @@
 //    a window of a weight row is too short for a bulk copy. The first weights are on their way before the input is there.
 #pragma once
 
+#include "cuda/kernels/copied_pieces.cuh"
 #include "cuda/kernels/streamed_rows.cuh"
 
 namespace gpu {
@@ -140,26 +141,22 @@ AKUNU_DEVICE void copy_tile_windows(const TileMemory<F, kQuads>& memory, Rounded
                                     const TileWeights<F>& weights) {
   using Memory = TileMemory<F, kQuads>;
   using Stage = typename Memory::Stage;
-  // A lane copies the same piece of every row that it has a part in, so that an address takes two instructions: a warp has one
-  // instruction at a time, and its addresses took longer than the tile's products.
-  constexpr uint kTogether = 32 / Stage::kPieces;  // rows of a warp
-  constexpr uint kStep = kTogether * kCopyThreads / 32;
-  const uint lane = index % 32, own_row = index / 32 * kTogether + lane / Stage::kPieces;
-  const uint piece = 16 * (lane % Stage::kPieces);
-  const bool copies = lane < kTogether * Stage::kPieces;
+  using Piece = CopiedPiece<Stage::kPieces, kCopyThreads>;
+  const Piece own = Piece::of(index);
   const auto copy_tile_weights = [&](uint stage, uint window) {
-    uchar* const to = memory.weights(stage) + piece;
-    if (copies)
+    uchar* const to = memory.weights(stage) + own.offset;
+    if (own.is_there)
 #pragma unroll
       for (uint half = 0; half < 2; ++half) {
         constexpr uint kRows = kTileRows<F> / 2;
-        const uchar* const first = weights.halves[half].first + window * F::kWindowBytes + piece;
+        const uchar* const first =
+            weights.halves[half].first + window * F::kWindowBytes + own.offset;
 #pragma unroll 4  // registers
-        for (uint r = own_row; r < kRows; r += kStep) {
+        for (uint r = own.row; r < kRows; r += Piece::kStep) {
           const uchar* const at =
               first + ulong(min(r, weights.halves[half].last)) * weights.row_bytes;
-          const uint before = bytes_before<F>(at - piece);
-          if (F::kWindowBytes % 16 == 0 || piece < before + F::kWindowBytes)
+          const uint before = bytes_before<F>(at - own.offset);
+          if (F::kWindowBytes % 16 == 0 || own.offset < before + F::kWindowBytes)
             copy_16_bytes(to + (half * kRows + r) * Stage::kRowBytes, at - before, true);
         }
       }

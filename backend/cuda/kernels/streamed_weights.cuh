@@ -53,6 +53,19 @@ AKUNU_DEVICE uint block_word_at(const uchar* p, uint unit) {
   return choose_bytes(word_at(p - 2), word_at(p + 2), 0x5432);
 }
 
+// The scale of a block, with which it begins, and its minimum, where the format has minima.
+template <bool kHasMinimum>
+struct BlockScale {
+  uint scale, minimum;
+  AKUNU_DEVICE static BlockScale of(const uchar* block) {
+    return {both_halves(half_bits_at(block)),
+            kHasMinimum ? both_halves(half_bits_at(block + 2)) : 0};
+  }
+  AKUNU_DEVICE uint weights(uint codes) const {
+    return kHasMinimum ? fma_halves(codes, scale, minimum) : multiply_halves(codes, scale);
+  }
+};
+
 // Codes of four bits, less 8 or with a minimum.
 template <uint kBlockBytes, uint kCodesAt, bool kHasMinimum>
 struct FourBitBlocks {
@@ -60,8 +73,7 @@ struct FourBitBlocks {
   AKUNU_DEVICE static void weights(const uchar* window, uint unit, uint part, uint (&numbers)[4]) {
     const uchar* const block = window + kBlockBytes * unit;
     const uint word = block_word_at<kBlockBytes>(block + kCodesAt + 4 * part, unit);
-    const uint scale = both_halves(half_bits_at(block));
-    const uint minimum = kHasMinimum ? both_halves(half_bits_at(block + 2)) : 0;
+    const auto by = BlockScale<kHasMinimum>::of(block);
 #pragma unroll
     for (uint j = 0; j < 2; ++j) {
       // 1024 + code, and 1024 + 16 times the code
@@ -69,9 +81,8 @@ struct FourBitBlocks {
       const uint high = put_bits(word >> 8 * j, 0x00f000f0u, kHalf1024);
       const uint first = add_halves(low, kHasMinimum ? kLess1024 : kLess1032);
       const uint second = fma_halves(high, kSixteenth, kHasMinimum ? kLess64 : kLess72);
-      numbers[j] = kHasMinimum ? fma_halves(first, scale, minimum) : multiply_halves(first, scale);
-      numbers[2 + j] =
-          kHasMinimum ? fma_halves(second, scale, minimum) : multiply_halves(second, scale);
+      numbers[j] = by.weights(first);
+      numbers[2 + j] = by.weights(second);
     }
   }
 };
@@ -86,15 +97,14 @@ struct FiveBitBlocks {
     const uchar* const block = window + kBlockBytes * unit;
     const uint word = block_word_at<kBlockBytes>(block + kCodesAt + 4 * part, unit);
     const uint upper = block_word_at<kBlockBytes>(block + kCodesAt - 4, unit);
-    const uint scale = both_halves(half_bits_at(block));
-    const uint minimum = kHasMinimum ? both_halves(half_bits_at(block + 2)) : 0;
+    const auto by = BlockScale<kHasMinimum>::of(block);
     const uint codes[2] = {low_nibbles(word) | fifth_bits_at(upper, 4 * part),
                            high_nibbles(word) | fifth_bits_at(upper, 16 + 4 * part)};
 #pragma unroll
     for (uint i = 0; i < 4; ++i) {
       const uint code =
           add_halves(codes_of_bytes(codes[i / 2], i % 2), kHasMinimum ? kLess1024 : kLess1040);
-      numbers[i] = kHasMinimum ? fma_halves(code, scale, minimum) : multiply_halves(code, scale);
+      numbers[i] = by.weights(code);
     }
   }
 };

@@ -19,7 +19,7 @@
 // 128), in which every output has an accumulator of its own.
 #pragma once
 
-#include "cuda/kernels/warpgroup.cuh"
+#include "cuda/kernels/copied_pieces.cuh"
 
 namespace gpu {
 
@@ -213,12 +213,8 @@ AKUNU_DEVICE void copy_tile_weights(const TileStages<F, kRows>& stages,
                                     RoundedInput<F::kParts> input, const uchar* weight,
                                     uint index) {
   using Stages = TileStages<F, kRows>;
-  // A lane copies the same piece of every row that it has a part in, so that an address takes few instructions: a warp has one
-  // instruction at a time, and its addresses took longer than the tile's products.
-  constexpr uint kPieces = F::kCopied / 16, kTogether = 32 / kPieces;  // of a row; rows of a warp
-  constexpr uint kStep = kTogether * kPieceThreads / 32;
-  const uint lane = index % 32, own_row = index / 32 * kTogether + lane / kPieces;
-  const uint piece = 16 * (lane % kPieces);
+  using Piece = CopiedPiece<F::kCopied / 16, kPieceThreads>;
+  const Piece own = Piece::of(index);
   const uint column = stages.output()->column;
   const uint row_bytes = input.k / F::kNumbers * F::kBytes;
   const uchar* const first = weight + ulong(column) * row_bytes;
@@ -229,13 +225,13 @@ AKUNU_DEVICE void copy_tile_weights(const TileStages<F, kRows>& stages,
     ulong* const barrier = stages.has_weights(turn.stage);
     wait_for_phase(stages.wants_weights(turn.stage), turn.parity ^ 1);
     const uchar* const of_window = first + window * F::kBytes;
-    uchar* const to = stages.weights(turn.stage) + piece;
-    if (lane < kTogether * kPieces)
+    uchar* const to = stages.weights(turn.stage) + own.offset;
+    if (own.is_there)
 #pragma unroll 4
-      for (uint r = own_row; r < kWeightRows; r += kStep) {
+      for (uint r = own.row; r < kWeightRows; r += Piece::kStep) {
         const uchar* from = of_window + ulong(min(r, last)) * row_bytes;
         if (F::kCopied != F::kBytes) from -= reinterpret_cast<ulong>(from) % 16;
-        copy_16_bytes(to + r * F::kRowBytes, from + piece, true);
+        copy_16_bytes(to + r * F::kRowBytes, from + own.offset, true);
       }
     arrive_when_copied(barrier);
   }

@@ -42,7 +42,7 @@ def layout_of(native: _core.NativeModel) -> list[Any]:
 
 def kv_type_of(native: _core.NativeModel) -> str:
     """Return the format of keys and values."""
-    # States and inputs of convolutions are in floats whatever was requested.
+    # kv_type does not apply to groups of states and of convolution inputs: they are float32.
     for group in native.cache_layout:
         if group["kind"] != "states" and not group["kind"].startswith("inputs"):
             return str(group["format"])

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from akunu.tokenizers.tokenizer import Tokenizer
 
-# What stands before the text before, before the text after, and before what is missing. Where
-# there are two names only, the text after comes first.
+# The special tokens that introduce the prefix, the suffix and the missing text. A line with two
+# tokens has none for the missing text, and its suffix comes before its prefix.
 _SPELLINGS: Final = (
     ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),  # Qwen Coder, CodeGemma
     ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),  # StarCoder, Granite
