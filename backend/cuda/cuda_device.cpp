@@ -244,7 +244,7 @@ class CudaDevice final : public Device {
     const Submission& wanted = submissions.at(ticket);
     if (ticket >= failed_ticket_) refuse();
     const Current current(state_->gpu);
-    // Milliseconds of a caller who means "for ever" would overflow the clock's nanoseconds.
+    // A caller that waits without a limit passes milliseconds that would overflow the clock's nanoseconds.
     const Clock::time_point deadline =
         Clock::now() + std::min<std::chrono::milliseconds>(timeout, std::chrono::years(1));
     while (submissions.n_done() < ticket)
@@ -299,7 +299,7 @@ class CudaDevice final : public Device {
     Memory memory{gpu};
     Submissions submissions{gpu};
     Steps steps{gpu};
-    // Of whatever command runs: they follow one another.
+    // Commands run one after the other, so one workspace serves all.
     OwnedBlock workspace;
     OwnedBlock staged_weights;  // of those in the host's memory
     std::vector<std::unique_ptr<CompiledProgram>> programs;
@@ -396,7 +396,7 @@ std::vector<Level> levels() {
   try {
     is_available = open_gpu() != nullptr;
   } catch (const DeviceError&) {
-    // There is none; who asks for the device is told why.
+    // There is none; opening the device says why.
   }
   return {{kLevel, "an NVIDIA GPU of compute capability 8.0 or later", is_available,
            !kernel_images().empty()}};

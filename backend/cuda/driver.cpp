@@ -25,9 +25,9 @@ std::string_view advice(Result result) {
       return "end other programs that use the GPU, or load with a smaller context";
     case 3:  // not initialised here
       return "a process that was forked after CUDA began cannot use it: start it anew (spawn)";
-    case 46:   // the device is in a mode or in use by somebody else
+    case 46:   // the device is in exclusive mode, or another process uses it
     case 802:  // the system is not ready yet
-      return "the GPU is not to be had now: see `nvidia-smi` for who uses it";
+      return "another process uses the GPU, or it is not ready: see `nvidia-smi`";
     case 100:  // no device
     case 101:  // no such device
       return "see `nvidia-smi` and CUDA_VISIBLE_DEVICES for which GPUs this process has";

@@ -23,9 +23,10 @@ using GraphExec = struct GraphExecOfDriver*;
 
 // Values of enumerations of the driver that are used here.
 constexpr Result kSuccess = 0, kOutOfMemory = 2, kNotReady = 600, kPeerAccessEnabled = 704;
-constexpr uint32_t kNonBlocking = 1;      // of a stream
-constexpr uint32_t kNoTiming = 2;         // of an event
-constexpr uint32_t kCaptureOfThread = 1;  // of a capture: other threads go on as they are
+constexpr uint32_t kNonBlocking = 1;  // of a stream
+constexpr uint32_t kNoTiming = 2;     // of an event
+constexpr uint32_t kCaptureOfThread =
+    1;  // a capture of this thread alone; other threads are not affected
 enum class Attribute : int32_t {
   multiprocessors = 16,
   clock_kilohertz = 13,

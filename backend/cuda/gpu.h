@@ -43,7 +43,7 @@ class Gpu {
   uint64_t memory_bytes_ = 0;
 };
 
-// The context is the calling thread's while this lives: who calls may have one of their own.
+// The context is the calling thread's while this lives. The caller may have another current context before and after.
 class Current {
  public:
   explicit Current(const Gpu& gpu) : gpu_(gpu) {

@@ -44,7 +44,7 @@ constexpr metal::GemmTiles kTiles{.grid = gemm_grid, .of_experts = false};
 // kernels/split_input.cuh: bytes of a row's step of 32 numbers, its two sums among them.
 constexpr uint32_t kStep = 32, kSplitStepBytes = kInputParts * 64 + 2 * 4;
 constexpr uint32_t kSplitThreads = 256;
-// kernels/warpgroup_matmul.cuh: a rounded input after a split one begins at a multiple of so many bytes.
+// kernels/warpgroup_matmul.cuh: a rounded input after a split one begins at a multiple of this many bytes.
 constexpr uint64_t kWorkspaceAlignment = 256;
 
 // The kernel of a prompt's matmul that Metal has too, after a launch that splits its input (split_input.cuh); where prompts
@@ -93,7 +93,7 @@ constexpr Format kStagedFormats[] = {Format::q4_0, Format::q4_1, Format::q5_0, F
 constexpr uint32_t kStagedThreads = 256, kStagedBlocks = 264;
 constexpr uint32_t kStagedUnitBytes = (kUnitWeights + 4) * sizeof(float);
 constexpr uint32_t kStagedBytes = kUnitsOfLanes * kStagedUnitBytes;
-// They are worth it from so many weights and warps on. A warp takes two weight rows where four would leave warps idle.
+// They are faster from this many weights and warps on. A warp takes two weight rows where four would leave warps idle.
 constexpr uint64_t kLargeWeight = 2 << 20;
 constexpr uint32_t kFewWarps = 512, kEnoughWarps = kStagedBlocks * kStagedThreads / 32;
 

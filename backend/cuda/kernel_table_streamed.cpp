@@ -33,7 +33,7 @@ constexpr uint32_t kSystemBytes = 1024, kConstantBytes = 32;
 constexpr uint32_t kMostChunk = 16, kLeastCopy = 1000, kEnoughStages = 4;
 constexpr uint32_t kMostSlots = 16, kSlotsOfPasses = 8;
 
-// So many tiles for each multiprocessor, of rows shorter than this, are few.
+// A launch has few tiles if it has at most this many for each multiprocessor and its rows are shorter than kLongRow.
 constexpr uint32_t kFewTiles = 4, kLongRow = 8192;
 
 constexpr Format kStreamFormats[] = {Format::q4_0, Format::q4_1, Format::q5_0,
@@ -48,7 +48,7 @@ constexpr uint32_t kCopyThreads = 128, kTileWarpRows = 16, kTileBlocks[] = {8, 4
 constexpr uint32_t kMostClusterBlocks = 4;
 constexpr uint32_t kTileSharedBytes = 231424, kTileBarrierBytes = 256, kTileAlignment = 1024;
 constexpr uint32_t kMostTileStages = 5;
-// Of a pass: chip.h's texts.
+// The most rows of a pass: the texts of chip.h.
 constexpr uint32_t kMostStreamRows = 512;
 
 uint32_t window_bytes_of(Format format) {
@@ -61,7 +61,7 @@ uint32_t unit_bytes(uint32_t quads) { return 64 * rows_of(quads); }
 uint32_t slot_bytes(uint32_t quads) { return kStreamWarps * kStreamTileRows * rows_of(quads) * 4; }
 // Sums of a tile between passes.
 uint32_t waiting_bytes(uint32_t quads) { return kStreamThreads * std::max(2 * quads, 4u) * 4; }
-// Of a row its scales and its sums of squares behind its numbers.
+// A row's scales and sums of squares follow its numbers.
 uint64_t group_bytes(uint32_t quads, uint32_t k) {
   return uint64_t{k / kStreamUnit} * unit_bytes(quads) +
          uint64_t{rows_of(quads)} * 2 * kStreamWarps * 4;
@@ -139,7 +139,7 @@ const char* family_of(Operation operation) {
   }
 }
 
-// Which kernel serves so many rows: those of kQuads up to 16, then tiles where the GPU has the memory.
+// Which kernel serves this many rows: those of kQuads up to 16 rows, then tiles if the GPU has the memory.
 struct RowRange {
   uint32_t quads, min_rows, max_rows;
   bool is_tile = false;
@@ -296,7 +296,7 @@ void put_on_streams(const KernelRequest& request, const StreamLimits& limits,
   }
   if (!is_any) return;
   kernel.launches = std::move(launches);
-  // Rounded rows, and what blocks of a tile leave: a launch with such blocks has at most so many tiles.
+  // Rounded rows, and the sums that blocks of a tile leave. A launch with such blocks has at most this many tiles.
   const uint64_t parts = uint64_t{limits.multiprocessors / 2} * most_part_bytes;
   kernel.workspace_bytes = [=](const std::byte*, uint32_t max_rows) {
     const uint32_t groups =

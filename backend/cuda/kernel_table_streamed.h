@@ -23,7 +23,7 @@ struct StreamPlan {
   uint32_t packed() const { return n_stages | chunk << 8 | n_slots << 16 | pass << 24; }
 };
 
-// For so many quads of input rows (0: one row), k and the bytes of 256 weights, where the launch has `tiles` tiles.
+// For this many quads of input rows (0: one row), k and the bytes of 256 weights, if the launch has `tiles` tiles.
 StreamPlan plan_stream(uint32_t quads, uint32_t k, uint32_t window_bytes, uint32_t tiles,
                        const StreamLimits& limits);
 

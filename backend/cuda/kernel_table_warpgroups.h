@@ -21,7 +21,7 @@ struct OnWarpgroups {
   bool is_all = false;
   std::array<bool, 2> rounds = {};  // the input is needed in f16; as pairs of bfloat16 numbers
 
-  // Bytes of the workspace for the rounded inputs of so many rows.
+  // Bytes of the workspace for the rounded inputs of this many rows.
   uint64_t workspace_bytes(uint32_t n_rows, uint32_t k) const;
 };
 // Replaces the launches of gemm and gemm_group whose shapes have a wgmma kernel, and adds launches before them that

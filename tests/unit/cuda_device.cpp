@@ -145,7 +145,7 @@ void test_what_gpus_are_taken() {
   {
     const Failing failing("cuDevicePrimaryCtxRetain", 802);
     const std::string message = message_of<DeviceError>([] { create_cuda_device({}); });
-    check(contains(message, "802") && contains(message, "not to be had now"), message);
+    check(contains(message, "802") && contains(message, "another process uses the GPU"), message);
   }
   {
     const Failing failing("cuModuleLoadData", 209);

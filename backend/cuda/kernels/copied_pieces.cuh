@@ -13,7 +13,7 @@ struct CopiedPiece {
   static constexpr uint kRowsOfWarp = 32 / kPieces, kStep = kRowsOfWarp * kThreads / 32;
   uint row, offset;  // the first row; bytes from the beginning of a row to the piece
   bool is_there;     // some lanes of a warp may have nothing to copy
-  // Of thread `index`.
+  // The piece of thread `index`.
   AKUNU_DEVICE static CopiedPiece of(uint index) {
     const uint lane = index % 32;
     return {index / 32 * kRowsOfWarp + lane / kPieces, 16 * (lane % kPieces),

@@ -1,8 +1,8 @@
 // The kernels of streamed_rows.cuh: matmul, matmul_add, matmul_group, norm_matmul_group and norm_gated_matmul of 1 to 16 rows,
 // and the launches that round the input of several. Those of streamed_tile.cuh for more rows are in streamed_tile_matmul.cuh.
 //
-// Grid: multiprocessors; groups of 16 input rows; blocks that share a multiprocessor. kQuads: 0 for one row, else so many times
-// four rows.
+// Grid: multiprocessors; groups of 16 input rows; blocks that share a multiprocessor. kQuads: 0 for one row, else the rows
+// divided by four.
 #pragma once
 
 #include "cuda/kernels/group_member.cuh"
@@ -212,7 +212,7 @@ __device__ void streamed_matmul_gated(const float* input, const uchar* gate, con
       gate_of, finish);
 }
 
-// Of one row a block has a warp less, as nothing copies the input. Of 16 rows a block has a multiprocessor to itself.
+// For one row a block has one warp less, since nothing copies the input. For 16 rows a multiprocessor has one block.
 template <uint kQuads>
 constexpr uint kStreamedThreads = kQuads == 0 ? 288 : 320;
 template <uint kQuads>

@@ -83,7 +83,7 @@ struct TileSums {
   float of[kEights][4];
 };
 
-// A block's shared memory: barriers, squares, and behind them what the plan says.
+// A block's shared memory: barriers, squares, and then the buffers that the plan lists.
 constexpr uint kScaleAt = 272, kSquaresAt = 320, kInputsAt = 384;
 static_assert((2 * kStreamMostStages + 2) * sizeof(ulong) <= kScaleAt);
 static_assert(kScaleAt + kStreamWarps * sizeof(float) <= kSquaresAt);
@@ -91,7 +91,7 @@ static_assert(kSquaresAt + kStreamWarps * sizeof(float) <= kInputsAt);
 template <uint kQuads>
 struct StreamMemory {
   using Rows = RoundedRows<kQuads>;
-  // Of one tile: the sums of each class.
+  // The sums of one tile, for each class.
   static constexpr uint kSlotFloats = kStreamWarps * kStreamTileRows * Rows::kRows;
   static constexpr uint kWaitingFloats = kStreamThreads * TileSums<kQuads>::kFloats;
   ulong *full, *empty;  // of the stages
@@ -239,9 +239,9 @@ AKUNU_DEVICE void copy_rows(const StreamMemory<kQuads>& memory, const StreamWalk
   walk.go(copy_pass, nothing, nothing, nothing, nothing, nothing);
 }
 
-// The other warps multiply. Of each of a tile's kOutputs outputs and each input row, addend(tile, output, row) is what its sum
-// meets in memory: of a thread's first output of a batch it is read before the batch is multiplied. finish(tile, output, row,
-// addend, sum_at, squares) ends it, with sum_at(r) the product of weight row r. `scales` and `squares` are those of RowNumbers.
+// The other warps multiply. A tile has kOutputs outputs for each input row. addend(tile, output, row) reads the number in memory
+// to which the output's sum is added; for a thread's first output of a batch it is read before the batch is multiplied.
+// finish(tile, output, row, addend, sum_at, squares) writes the output; sum_at(r) is the product of weight row r. `scales` and `squares` are those of RowNumbers.
 template <class F, uint kQuads, uint kOutputs, class RowAt, class Addend, class Finish>
 AKUNU_DEVICE void multiply_tiles(const StreamMemory<kQuads>& memory, const StreamWalk& walk,
                                  const float* scales, const float* squares, uint n_rows,
@@ -392,7 +392,7 @@ AKUNU_DEVICE void stream_tiles(uchar* shared, StreamPlan plan, StreamInput from,
     simdgroup_barrier(mem_flags::mem_none);
   else
     meet_at(kMultiplyBarrier, kStreamThreads);
-  // (These are read behind another barrier.)
+  // (These are read after another barrier.)
   if (from.normalise) squares = simd_sum(squares);
   if (lane == 0) {
     memory.squares[warp] = squares;

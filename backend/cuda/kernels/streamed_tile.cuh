@@ -4,8 +4,8 @@
 //
 // 1. What limits the speed. Weights are read from memory once for each group of input rows; inputs are read from L2 by each tile. A tile
 //    has 256 weight rows (128 in the larger formats) and 32 or 64 input rows; a warp has 16 of its weight rows. A warp dequantises a
-//    piece (32 of k) while the tensor cores multiply the piece before: of 64 input rows they take 64 cycles for it, and the four warps of a
-//    scheduler are four times as long.
+//    piece (32 of k) while the tensor cores multiply the piece before. With 64 input rows they take 64 cycles for a piece; the four warps
+//    of a scheduler take four times as long to dequantise theirs.
 // 2. An output is the sum of eight classes (streamed_rows.cuh). The block goes through k once for each, over every eighth window.
 // 3. Where tiles are too few for the GPU, the classes of one are divided among several blocks. Each writes its classes' sums to the
 //    workspace, where they are added up in the order of the classes. Up to four blocks are a cluster: when all have written, each
@@ -183,7 +183,7 @@ AKUNU_DEVICE void copy_tile_windows(const TileMemory<F, kQuads>& memory, Rounded
   WindowWalk walk = WindowWalk::of(part, n_windows);
   for (uint stage = 0; stage < Memory::kStages && !walk.is_over(); ++stage, walk.next())
     copy_tile_inputs(stage, walk.window);
-  // A stage is filled again once the one behind it has been announced, which nobody has to wait for then.
+  // A stage is filled again after the next one has been announced: no warp has to wait for it then.
   RingPlace ring{Memory::kStages}, behind{Memory::kStages};
   bool is_first = true;
   wait_for_copies<Memory::kStages - 1>();
@@ -289,7 +289,7 @@ AKUNU_DEVICE void multiply_tile_windows(const TileMemory<F, kQuads>& memory, Til
     Sums sums;
 #pragma unroll
     for (uint i = 0; i < Sums::kCount; ++i) sums.of[i] = 0.0f;
-    // Of two rows; a lane gets those that it needs from the others.
+    // The scales of two rows. A lane gets the others that it needs from other lanes.
     const float2 scales_of_two =
         reinterpret_cast<const float2*>(scales + own * Memory::kRows)[lane % (Memory::kRows / 2)];
     for (uint window = own; window < n_windows; window += kStreamWarps) {

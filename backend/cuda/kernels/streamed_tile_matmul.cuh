@@ -10,7 +10,7 @@
 
 namespace gpu {
 
-// The sums of a tile's parts lie in the workspace behind the rounded rows of all groups.
+// The sums of a tile's parts lie in the workspace after the rounded rows of all groups.
 template <class F, uint kQuads>
 __device__ inline TilePart tile_part(uchar* workspace, uint k, uint3 group, uint3 groups) {
   TilePart part;

@@ -23,7 +23,7 @@ constexpr uint kLess1024 = 0xe400e400u, kLess1028 = 0xe404e404u, kLess1032 = 0xe
 constexpr uint kSixteenth = 0x2c002c00u, kLess64 = 0xd400d400u, kLess72 = 0xd480d480u;
 
 AKUNU_DEVICE uint word_at(const uchar* p) { return *reinterpret_cast<const uint*>(p); }
-// Of an address that is a multiple of two.
+// Reads four bytes from an address that is a multiple of two.
 AKUNU_DEVICE uint halves_at(const uchar* p) {
   const ushort* const halves = reinterpret_cast<const ushort*>(p);
   return halves[0] | uint(halves[1]) << 16;
@@ -45,8 +45,8 @@ AKUNU_DEVICE uint codes_of_bytes(uint word, uint j) {
 
 // --- Blocks of 32, eight of a window ---------------------------------------------------------------------
 
-// A word of block `unit`. Where blocks are no multiple of four bytes long, the words of every second block lie two bytes behind
-// a multiple of four.
+// A word of block `unit`. If the length of a block is not a multiple of four bytes, the words of every second block begin two
+// bytes after a multiple of four.
 template <uint kBlockBytes>
 AKUNU_DEVICE uint block_word_at(const uchar* p, uint unit) {
   if (kBlockBytes % 4 == 0 || unit % 2 == 1) return word_at(p);

@@ -16,7 +16,7 @@
 //    through mbarriers only, so that one multiplies while the other one dequantises or applies scales.
 //
 // The bits of an output do not depend on the other rows: all tiles take the same steps of k with m64nNk16 (N is 32, 64 or
-// 128), in which every output has an accumulator of its own.
+// 128), in which every output has a separate accumulator.
 #pragma once
 
 #include "cuda/kernels/copied_pieces.cuh"
