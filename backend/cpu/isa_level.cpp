@@ -187,7 +187,7 @@ std::string names(bool only_available) {
 // Panels of weights up to this many bytes are prefetched into L1: the second one answers late while
 // memory is busy. A Zen 4 has 32 KiB for two of them, for those of a second weight (gate and up)
 // and for the input, and loses up to half where they don't fit; a Zen 5 gains by larger ones too, a
-// Zen 3 not by small ones. Others were measured with L2 only (docs/decisions/0011).
+// Zen 3 not by small ones. Others were measured with L2 only (docs/decisions/prefetching-on-the-cpu.md).
 uint64_t l1_panel_bytes() {
 #if defined(__x86_64__)
   const CpuidLeaf vendor = cpuid(0);

@@ -1,7 +1,7 @@
 // Several devices of one kind that compute one model together (tensor parallelism), as one Device. Each is a rank: it has
 // a share of every weight that is split, all of the others, and memory of the same sizes; it runs the same
 // programs over the same rows. `all_reduce` adds up what the ranks have made, in their order, so all ranks have
-// the same bits, choose the same tokens and never tell each other of it. docs/decisions/0061-gpus-of-one-host.md.
+// the same bits, choose the same tokens and never tell each other of it. docs/decisions/kernels-on-gpus.md.
 //
 // To a model the group is what one rank is: its heads, its rows of a weight, its memory. What is read comes from the
 // first rank, what is written goes to all of them.

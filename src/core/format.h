@@ -33,7 +33,7 @@ constexpr std::optional<Format> mlx_format(const MlxFormat& wanted) {
 }
 
 // A cache's format is that of its values. Keys are kept in the same, but beside values in Q4_0 in Q8_0: attention
-// needs more of a key (docs/decisions/0047).
+// needs more of a key (docs/decisions/attention-and-cache.md).
 constexpr Format format_of_keys(Format cache) {
   return cache == Format::q4_0 ? Format::q8_0 : cache;
 }

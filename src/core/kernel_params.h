@@ -528,7 +528,7 @@ struct AllReduceParams {
 //   round's count, another number, the count again
 //   counters[kExchangeBlocks]: rounds that a block has been through
 // A round's words lie in the slot of its count, modulo kExchangeSlots. A reader waits until a word has its count, so a
-// word says itself that it is there. docs/decisions/0061 says why two slots are enough.
+// word says itself that it is there. docs/decisions/kernels-on-gpus.md says why two slots are enough.
 AKUNU_CONSTANT uint32_t kExchangeSlots = 2;
 AKUNU_CONSTANT uint32_t kExchangeBlocks = 256;
 AKUNU_CONSTANT uint32_t kExchangeThreads = 256;

@@ -1,5 +1,5 @@
 // How a model is divided among devices that compute it together: a layer's heads and the columns of its feed-forward
-// network, and with them the rows and columns of its weights. docs/decisions/0061-gpus-of-one-host.md.
+// network, and with them the rows and columns of its weights. docs/decisions/kernels-on-gpus.md.
 #pragma once
 
 #include <cstdint>

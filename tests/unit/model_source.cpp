@@ -226,7 +226,7 @@ void test_a_model_of_planes_computes_what_its_numbers_say() {
         largest = std::max(largest, std::abs(expected[i]));
         error = std::max(error, std::abs(expected[i] - found[i]));
       }
-      // As tests/models hold float32 to float64; the CPU multiplies codes of 14 bits (decision 39), which
+      // As tests/models hold float32 to float64; the CPU multiplies codes of 14 bits, which
       // is held as halves are.
       const float bound = device == "cpu" ? 4e-3f : 2e-4f;
       check(largest > 0.1f && error <= bound * largest, std::string(device) + ": error " +

@@ -5,7 +5,7 @@
 // 1. What bounds it. The unit, and that nothing behind a tile instruction issues while it waits
 //    for a register. kernels/tiles/pair_product.h places vector work between tile instructions.
 // 2. What is done about it here. `load_once` keeps what streams past out of L1; `release` gives
-//    the registers back. docs/decisions/0008.
+//    the registers back. docs/decisions/prompts-on-the-cpu.md.
 #pragma once
 
 #include "cpu/isa/avx512_bf16.h"

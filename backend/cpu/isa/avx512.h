@@ -6,7 +6,7 @@
 // 2. What is done about it. Two panels side by side, six rows (row_tile_multi_panel.h); codes of
 //    Q2_K and Q3_K are multiplied with their small scales when a panel is packed (kWholeBytes).
 // 3. What was tried and did not pay. Tiles of 5, 7 and 8 rows, three interleaved rows.
-//    docs/decisions/0012.
+//    docs/decisions/weights-and-formats-on-the-cpu.md.
 #pragma once
 
 #include "cpu/isa/avxvnni.h"

@@ -3,7 +3,7 @@
 //
 // 1. What bounds it. Unpacking: vector instructions beside those of the matrix unit.
 // 2. What was tried and did not pay. Rounding to bf16 in whole numbers instead of the conversion
-//    instruction (2 %). docs/decisions/0008.
+//    instruction (2 %). docs/decisions/prompts-on-the-cpu.md.
 #pragma once
 
 #include "cpu/isa/avx512.h"

@@ -4,10 +4,10 @@
 // 1. What bounds it. Many rows: vpdpbusd, whose five cycles of latency need two panels' sums in
 //    flight, and 16 registers (VnniPolicy: tiles of four rows). One row: as avx2_columns.h.
 // 2. Why it is a level. The same sums as avx2's with one instruction for three:
-//    docs/decisions/0013. Products are a parameter (VexProducts), so that avxvnni_emulated.h has
+//    docs/decisions/weights-and-formats-on-the-cpu.md. Products are a parameter (VexProducts), so that avxvnni_emulated.h has
 //    them in the other encoding.
 // 3. What was tried and did not pay. Tiles of three rows (0.92) and of six (0.97 to 1.01), six and
-//    eight few rows, few rows interleaved. docs/decisions/0013.
+//    eight few rows, few rows interleaved. docs/decisions/weights-and-formats-on-the-cpu.md.
 #pragma once
 
 #include "cpu/isa/avx2.h"

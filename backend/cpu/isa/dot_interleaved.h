@@ -8,7 +8,7 @@
 //    spilled. With AVX2 that took Q4_0 from 98 to 114 * 10^9 products a second (one Zen 4 core,
 //    four rows).
 // 3. What did not pay. With AVX-512 on that core interleaving gave nothing, since its products
-//    already took all the time. docs/decisions/0012 and its measurements.
+//    already took all the time. docs/decisions/weights-and-formats-on-the-cpu.md.
 #pragma once
 
 #include <stdint.h>

@@ -7,7 +7,7 @@
 //    arranged like it: the panel's when it is packed, the input's once for a slice.
 // 3. What would cost more. Bringing the sums apart in the loop (3 instructions more for a group),
 //    joining rows there (4 more), tiles of 16 rows. One row gains nothing by pairs, two would pay
-//    for the arrangement what they gain. docs/decisions/0012 and its measurements.
+//    for the arrangement what they gain. docs/decisions/weights-and-formats-on-the-cpu.md.
 #pragma once
 
 #include "cpu/isa/neon.h"

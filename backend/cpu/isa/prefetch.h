@@ -1,5 +1,5 @@
 // Software prefetches. Who prefetches what, and how far ahead: kernels/panel_prefetch.h for
-// weights, kernels/attention.cpp for pages. What was tried: docs/decisions/0011.
+// weights, kernels/attention.cpp for pages. What was tried: docs/decisions/prefetching-on-the-cpu.md.
 #pragma once
 
 #include <stdint.h>

@@ -27,7 +27,7 @@
 //      prefetched while its keys are multiplied, and the keys of the next page, or of the next kv
 //      head, while the values are weighed: as many lines as are loaded.
 // 4. What was tried and did not pay. Prefetching 1 to 16 KiB ahead in the same page (6 to 20 % slower
-//    than a page ahead), and a page's lines in one burst. docs/decisions/0011 and its measurements.
+//    than a page ahead), and a page's lines in one burst. docs/decisions/prefetching-on-the-cpu.md.
 //
 // Attention in int16 is attention_int16.cpp, that of encoders span_attention.cpp, that on a matrix
 // unit in tiles/. Where to change it: another format of the cache is a trait beside F16 (formats.h) or

@@ -13,7 +13,7 @@
 //    lanes. The keys and values of a page are unpacked once, and serve up to 256 queries.
 // 4. What was tried and did not pay. Keys in the lanes (0.83 of the speed with AVX-512, 0.88 with
 //    AVX2: scores had to be laid out again, and reduced across lanes); 512 queries for a page (4 %
-//    faster, but half as many slices). docs/decisions/0010.
+//    faster, but half as many slices). docs/decisions/prompts-on-the-cpu.md.
 // 5. Where to change it. Sizes of slices and scratch: attention_int16_scratch.h. Which positions a
 //    row sees: attention_range.h. The products: `multiply_packed` (multiply_panels.h). Softmax:
 //    `weigh_block`.

@@ -1,6 +1,6 @@
 // How attention on the int16 path (attention_int16.cpp) divides a call into slices, and what a
 // worker's scratch holds. A slice has up to kQueries query heads, so that what is unpacked of a
-// page is used by many; 512 of them were 4 % faster, but half as many slices (docs/decisions/0010).
+// page is used by many; 512 of them were 4 % faster, but half as many slices (docs/decisions/prompts-on-the-cpu.md).
 #pragma once
 
 #include "core/kernel_params.h"

@@ -10,7 +10,7 @@
 //    sixteen lanes, two weight rows are side by side in it, eight lanes each: one multiplication
 //    makes the bits of two.
 // 4. What was tried and did not pay. Packed input rows in L2 (10 % slower), software prefetches of
-//    the next rows (4 %), depths of 256 and 1024 (2 and 6 %). docs/decisions/0006.
+//    the next rows (4 %), depths of 256 and 1024 (2 and 6 %). docs/decisions/weights-and-formats-on-the-cpu.md.
 #pragma once
 
 #include "cpu/kernels/formats.h"

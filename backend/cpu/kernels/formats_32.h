@@ -6,7 +6,7 @@
 // 3. What is done about it. Fifth bits: a shuffle brings the byte to all four codes, and a bit test
 //    makes it 16.
 // 4. What was tried and did not pay. Fifth bits by a product that spreads four of them (1.3 to 1.55
-//    times as slow for one row). docs/decisions/0006.
+//    times as slow for one row). docs/decisions/weights-and-formats-on-the-cpu.md.
 #pragma once
 
 #include "cpu/kernels/blocks_32.h"

@@ -10,7 +10,7 @@
 //    single row leaves the upper nibbles in place, and rotates its input instead of aligning
 //    weights.
 // 4. What was tried and did not pay. Loads that put bytes into lanes under a mask, reading the odd
-//    last word alone, four blocks of Q4_0 at once (0.9 from memory). docs/decisions/0006.
+//    last word alone, four blocks of Q4_0 at once (0.9 from memory). docs/decisions/weights-and-formats-on-the-cpu.md.
 #pragma once
 
 #include "cpu/kernels/panel_prefetch.h"

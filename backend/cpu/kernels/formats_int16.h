@@ -8,7 +8,7 @@
 //    1.5 * 2^23 scales, whose last bit is worth one of them.
 // 4. What was tried and did not pay. Rounding by instructions (packing a third slower); halves
 //    shifted into a float's exponent (a seventh faster, but subnormal halves cost some processors a
-//    hundred cycles each). docs/decisions/0009.
+//    hundred cycles each). docs/decisions/prompts-on-the-cpu.md.
 #pragma once
 
 #include "cpu/kernels/formats_blocks.h"

@@ -4,7 +4,7 @@
 // 1. What bounds it. As matmul; a few rows: memory.
 // 2. What is done about it. Gate and up never go to memory: 24 KiB a row of a model of 1,024
 //    dimensions. A few rows take several slices of gate before those of up: changing to another
-//    weight costs half a microsecond. docs/decisions/0011.
+//    weight costs half a microsecond. docs/decisions/prefetching-on-the-cpu.md.
 #pragma once
 
 #include "cpu/kernels/activation.h"

@@ -14,7 +14,7 @@
 //    they share stays there.
 // 3. What was tried and did not pay. The next matmul's first 13 to 128 KiB, prefetched before a
 //    worker waits for the others; slices by the number of threads: then tests on two would not run
-//    what sixteen run. docs/decisions/0011 and 0032.
+//    what sixteen run. docs/decisions/prefetching-on-the-cpu.md, prompts-on-the-cpu.md.
 //
 // One weight is multiplied by a matmul kernel: multiply.h has those of vectors, tiles/multiply.h
 // that of matrix units.

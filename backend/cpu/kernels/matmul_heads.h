@@ -11,7 +11,7 @@
 //    rotated and stored. Float32 keys and values never go to memory, and queries go there once. A
 //    matmul kernel that completes row by row (kRowByRow) reuses the memory of one row, in L1.
 // 3. Not for generated rows: slices of whole heads are too few to be shared evenly.
-//    docs/decisions/0008 and 0032.
+//    docs/decisions/prompts-on-the-cpu.md.
 #pragma once
 
 #include "cpu/kernels/heads.h"

@@ -10,7 +10,7 @@
 //    number of rows is a constant, and pragmas unroll what has to stay in registers.
 // 4. What was tried and did not pay. Row counts known at run time only (2 % of a prompt), four
 //    chains of dot products for one row instead of two, minima of direct tiles at the end of a
-//    super-block. docs/decisions/0006 and 0012.
+//    super-block. docs/decisions/weights-and-formats-on-the-cpu.md.
 #pragma once
 
 #include "cpu/kernels/panel.h"

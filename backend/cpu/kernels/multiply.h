@@ -7,7 +7,7 @@
 // 3. What is done about it. The weights of a slice (kSliceBytes) fit L2, and all input rows of the
 //    slice use them there.
 // 4. What was tried and did not pay. Slices of 24, 40 and 48 KiB (0.95 to 0.98 of whole tokens), of
-//    32 columns, input rows packed once for several slices. docs/decisions/0011.
+//    32 columns, input rows packed once for several slices. docs/decisions/prefetching-on-the-cpu.md.
 #pragma once
 
 #include "cpu/kernels/float_panel.h"

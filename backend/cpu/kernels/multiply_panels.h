@@ -7,7 +7,7 @@
 //    single row takes panels that do not in halves. Many: a packed panel stays in L1 or L2 for all
 //    tiles of the slice; while they are multiplied, the next panels are prefetched.
 // 4. What was tried and did not pay. Prefetching while panels are packed (12 rows from memory 0.8),
-//    128 or 256 rows a slice, copying the next panel to L1. docs/decisions/0011 and 0012.
+//    128 or 256 rows a slice, copying the next panel to L1. docs/decisions/prefetching-on-the-cpu.md, weights-and-formats-on-the-cpu.md.
 #pragma once
 
 #include <type_traits>
@@ -160,7 +160,7 @@ static inline void multiply_panels(
   }
   // Super-blocks of fewer than four bits a weight are bound by decoding, not by memory: they may
   // take half as much again of L1, and half panels cost them more than they gain
-  // (docs/decisions/0011).
+  // (docs/decisions/prefetching-on-the-cpu.md).
   constexpr bool kComputeBound = Format::kSuperBlock && Format::row_bytes(256) < 128;
   constexpr bool kHalfPanels =
       !kComputeBound && std::is_same_v<typename Format::Input, QuantInput<Isa>>;

@@ -6,7 +6,7 @@
 // 2. What bounds it. Decoding, once for up to 64 rows (int16: 256).
 // 3. What is done about it. A function of its own: in one with the multiplication, registers spill.
 // 4. What was tried and did not pay. Prefetching while packing (12 rows from memory 0.8).
-//    docs/decisions/0012.
+//    docs/decisions/weights-and-formats-on-the-cpu.md.
 #pragma once
 
 #include "cpu/kernels/panel_groups.h"

@@ -11,7 +11,7 @@
 //    panel_prefetch.h. Loops: panel_groups.h, microkernel.h.
 // 4. What was tried and did not pay. Lanes along k (other bits for each tile, a float operation for
 //    every eight numbers), a second, repacked copy of the weights, four blocks read together,
-//    scales as mantissa bits: docs/decisions/0006.
+//    scales as mantissa bits: docs/decisions/weights-and-formats-on-the-cpu.md.
 //
 // The arithmetic, in float32 and in this order:
 //

@@ -10,7 +10,7 @@
 //    are a loop over half or a fourth of a block.
 // 4. What was tried and did not pay. All scales of a super-block at once (they spill), opening a
 //    block before the products of the one before it, products before the transposition:
-//    docs/decisions/0006 and 0011.
+//    docs/decisions/weights-and-formats-on-the-cpu.md, prefetching-on-the-cpu.md.
 #pragma once
 
 #include <type_traits>
@@ -61,7 +61,7 @@ struct PanelGroups {
       } else {
         // The empty statement keeps it a loop. Unrolled, each load would advance by a super-block,
         // two or three lines at a time: a Zen 5 loses a fifth of its bandwidth with such strides
-        // (docs/decisions/0011).
+        // (docs/decisions/prefetching-on-the-cpu.md).
         for (uint32_t span = 0; span < kSpans; ++span) {
           asm("" : "+r"(span));
           unpack_span(span);

@@ -12,7 +12,7 @@
 //    (Kernel::l1_panel_bytes, a property of the processor), else into L2, 4 KiB sooner.
 // 4. What was tried and did not pay. Requests in the order in which rows are read, past L2
 //    (prefetchnta), one between any two products, every second line, copying a panel to L1 first,
-//    the next matmul's first lines while a worker waits. Numbers: docs/decisions/0011.
+//    the next matmul's first lines while a worker waits. Numbers: docs/decisions/prefetching-on-the-cpu.md.
 #pragma once
 
 #include "cpu/isa/prefetch.h"

@@ -14,7 +14,7 @@
 //    product (isa/dot_interleaved.h). All tiles do the same operations on a lane in the same order,
 //    so the bits do not tell which was used.
 // 4. What was tried. AVX-512: tiles of 5, 7 and 8 rows, three interleaved rows, eight direct rows
-//    of super-blocks. docs/decisions/0012 has the numbers.
+//    of super-blocks. docs/decisions/weights-and-formats-on-the-cpu.md has the numbers.
 //
 // Members of a row tile:
 //   Registers               has the register types Ints and Floats

@@ -9,7 +9,7 @@
 //    the structs in memory. How many rows fit the registers is the level's policy
 //    (kMultiPanelRows, kInt16Rows).
 // 4. What it brought. AVX2, one Zen 4 core: Q4_0 from 114 to 130 * 10^9 products a second, Q6_K
-//    from 91 to 98. docs/decisions/0012 and its measurements.
+//    from 91 to 98. docs/decisions/weights-and-formats-on-the-cpu.md.
 #pragma once
 
 #include "cpu/kernels/row_tile.h"

@@ -2,7 +2,7 @@
 //
 // 1. A few rows (few_rows) take the direct tile, more the packed one. With AVX-512 twelve rows from
 //    packed panels are 1.3 (Q4_0) to 2.2 times (Q2_K) as fast in cache as from a direct tile, whose
-//    registers spill. docs/decisions/0012.
+//    registers spill. docs/decisions/weights-and-formats-on-the-cpu.md.
 // 2. Packing input rows is for all panels of a slice: once for up to 64 rows.
 #pragma once
 

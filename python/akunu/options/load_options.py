@@ -102,7 +102,7 @@ class ModelOptions:
         "TYPE",
         calls=_TEXTS,
         more="`q8_0` takes 53 % of the memory of `f16`, and `q4_0` (keys in Q8_0, values in Q4_0) "
-        "41 %; [the cost in accuracy](decisions/0047-keys-and-values-in-blocks.md).",
+        "41 %; [the cost in accuracy](decisions/attention-and-cache.md).",
         group=MEMORY,
     )
     kv_memory: int | None = option(

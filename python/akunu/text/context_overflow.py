@@ -2,7 +2,7 @@
 
 A text that shifts is written in parts. Where the context is full, the oldest of it is dropped, and
 what is kept is the prompt of the next part. The engine moves what it has of it to its new positions
-(docs/decisions/0045-a-context-that-goes-on.md); where it cannot, or shall not, it reads it again.
+(docs/decisions/attention-and-cache.md); where it cannot, or shall not, it reads it again.
 """
 
 from __future__ import annotations

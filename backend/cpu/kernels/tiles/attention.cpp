@@ -13,7 +13,7 @@
 //    2 to the power of score * log2 e.
 // 4. What was tried and did not pay. A step in the middle of a row's weights; half a step after
 //    every fourth vector, which is best for matmuls, made attention behind 3,584 positions a fifth
-//    slower. docs/decisions/0008.
+//    slower. docs/decisions/prompts-on-the-cpu.md.
 // 5. Where to change it. Sizes of slices and scratch: TileLayout, TileState. The order of work:
 //    `attend_page`, `overlap`. One product of two tiles by two: tiles/block.h.
 #include "cpu/isa/isa.h"

@@ -1,7 +1,7 @@
 // gated_matmul on a matrix unit: panels of gate and up alternate, so that each block of sums holds both
 // for 16 columns, and becomes the activation while it is in L1. What bounds it, and how slices are
 // multiplied: tiles/multiply.h. It saves writing and reading 24 KiB a row of a model of 1,024
-// dimensions (docs/decisions/0008).
+// dimensions (docs/decisions/prompts-on-the-cpu.md).
 #pragma once
 
 #include "cpu/kernels/activation.h"

@@ -10,7 +10,7 @@
 //    stays in L1, and the next one is unpacked meanwhile (pair_product.h).
 // 4. What was tried and did not pay. Results stored after each pair (77 ns instead of 53) or past
 //    the caches, all parts of a pair before the next pair (rows come from L3 each time),
-//    prefetching rows of the next part, slices of 64, 128 and 512 columns. docs/decisions/0008.
+//    prefetching rows of the next part, slices of 64, 128 and 512 columns. docs/decisions/prompts-on-the-cpu.md.
 #pragma once
 
 #include "cpu/kernels/matmul.h"

@@ -8,7 +8,7 @@
 //    and ten behind it: those overlap with the products.
 // 4. What was tried and did not pay. Vector work after whole steps: more than some sixteen
 //    instructions in one place cost what they cost alone (29 to 34 ns a step instead of 25 to 27).
-//    docs/decisions/0008.
+//    docs/decisions/prompts-on-the-cpu.md.
 #pragma once
 
 #include "cpu/kernels/tiles/block.h"

@@ -7,7 +7,7 @@
 // 2. What is done about it. It runs while the unit multiplies the panels before (OverlappedWork),
 //    once for up to 512 rows.
 // 3. What was tried and did not pay. Rounding to bf16 in whole numbers instead of the conversion
-//    instruction (2 %). docs/decisions/0008.
+//    instruction (2 %). docs/decisions/prompts-on-the-cpu.md.
 #pragma once
 
 #include "cpu/kernels/formats_32.h"

@@ -1,7 +1,7 @@
 """The journal: answers to requests with an `Idempotency-Key`, in a folder, so that they continue.
 
 Each answer has a file (file.py) with what it needs to be written again, its seed above
-all, and what of it was written: tokens and events. docs/decisions/0044-answers-are-journalled.md
+all, and what of it was written: tokens and events. docs/decisions/server.md
 says why.
 """
 
