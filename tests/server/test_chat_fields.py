@@ -27,7 +27,6 @@ WITHOUT_EFFECT = {
     "cache_prompt": True,
     "id_slot": 0,
     "return_progress": True,
-    "keep_alive": "5m",
 }
 # What other servers have beyond OpenAI's API.
 LOCAL = (

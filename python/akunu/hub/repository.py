@@ -198,7 +198,7 @@ def cached(name: RepoName) -> Path | None:
     """
     folder = _folder(name.repo)
     for snapshot in snapshots(folder, name.revision):
-        models = candidates(_files_below(snapshot))
+        models = local_models(snapshot)
         if name.wanted:
             models = [model for model in models if _matches(model, name.wanted)]
         if models:
@@ -207,9 +207,9 @@ def cached(name: RepoName) -> Path | None:
     return None
 
 
-def local_models(folder: Path) -> list[Candidate]:
-    """Return the models below a folder, split ones only if they are whole."""
-    return candidates(_files_below(folder))
+def local_models(folder: Path, *, recursive: bool = True) -> list[Candidate]:
+    """Return the models below a folder, or directly in it; split ones only if they are whole."""
+    return candidates(_files_in(folder, "**/*" if recursive else "*"))
 
 
 def cache_folder() -> Path:
@@ -389,10 +389,10 @@ def snapshots(folder: Path, revision: str) -> list[Path]:
     return [each for each in found if each.is_dir()]
 
 
-def _files_below(folder: Path) -> list[File]:
+def _files_in(folder: Path, pattern: str) -> list[File]:
     return [
         File(path.relative_to(folder).as_posix(), path.stat().st_size)
-        for path in sorted(folder.rglob("*"))
+        for path in sorted(folder.glob(pattern))
         if path.suffix.lower() in _ENDINGS and path.is_file()
     ]
 

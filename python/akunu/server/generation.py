@@ -7,8 +7,9 @@ cancels them, errors become answers, silence gets comments. An `Answer` says how
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -28,6 +29,27 @@ from akunu.text.async_text_stream import AsyncTextStream
 from akunu.text.completion import Completion
 
 
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A stream that was opened before its model was loaded."""
+
+    events: Events
+    answer: Answer
+    headers: Mapping[str, str]
+
+    @classmethod
+    async def of(cls, send: Send, answer: Answer, headers: Mapping[str, str]) -> _Opened:
+        opened = cls(Events(send), answer, dict(headers))
+        await opened.events.begin(answer.media_type, headers)
+        await opened.events.put(answer.ping)
+        return opened
+
+    def late_headers(self, headers: Mapping[str, str]) -> bytes:
+        """Return comments with the headers that came too late."""
+        late = [(key, value) for key, value in headers.items() if self.headers.get(key) != value]
+        return b"".join(f": {key}: {value}\n\n".encode() for key, value in late)
+
+
 class Generation(Response):
     """The answer to a request for text; it does its work when it is sent."""
 
@@ -40,10 +62,37 @@ class Generation(Response):
         self._entry = entry
         self._observer = Observer(state.metrics, entry)
         self._is_counted = False
+        self._opened: _Opened | None = None
 
     def _answer(self, served: ServedModel, model: Model) -> Answer:
-        context = AnswerContext(served.name, model._pipeline.tokenizer, self._entry.request_id)
+        context = AnswerContext(served.name, self._entry.request_id)
+        context.tokenizer = model._pipeline.tokenizer
         return self._wanted.answer(context)
+
+    async def _hold(
+        self, stack: AsyncExitStack, receive: Receive, send: Send
+    ) -> tuple[ServedModel, Model]:
+        """Return the model, which `stack` holds; loading it may take minutes.
+
+        A stream is opened meanwhile, so that comments tell the client that the server works.
+        """
+        wanted, seconds = self._wanted, self._settings.ping_seconds
+        served = self._models.find(wanted.model)
+        held = stack.enter_async_context(self._models.use(wanted.model, wanted.keep_seconds))
+        if served.model is not None:
+            return await held
+        loading = asyncio.ensure_future(unless_gone(receive, held))
+        try:
+            answer = wanted.answer(AnswerContext(served.name, self._entry.request_id))
+            if wanted.is_stream and answer.ping and seconds > 0:
+                await asyncio.wait([loading], timeout=seconds)
+                if not loading.done():
+                    self._opened = await _Opened.of(send, answer, wanted.headers)
+                    async with pinging(self._opened.events, answer.ping, seconds):
+                        await asyncio.wait([loading])
+            return await loading
+        finally:
+            loading.cancel()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer; where that has not begun, raises ApiError, or ClientDisconnect."""
@@ -51,10 +100,7 @@ class Generation(Response):
         async with AsyncExitStack() as stack:
             number = 0
             try:
-                is_loaded = self._models.find(wanted.model).model is not None
-                held = stack.enter_async_context(self._models.use(wanted.model))
-                # Loading may take minutes.
-                served, model = await (held if is_loaded else unless_gone(receive, held))
+                served, model = await self._hold(stack, receive, send)
                 answer = self._answer(served, model)
                 streams = await wanted.begin(model, self._settings)
                 for number, stream in enumerate(streams):  # noqa: B007
@@ -63,7 +109,13 @@ class Generation(Response):
             except ClientDisconnect:
                 raise
             except Exception as error:
-                raise self._api_error(error, number) from error
+                failure = self._api_error(error, number)
+                if self._opened is None:
+                    raise failure from error
+                self._observer.failed(failure, error)
+                await self._opened.events.put(self._opened.answer.failed(failure))
+                await self._opened.events.end()
+                return
             self._observer.began(served.name, streams)
             stack.push_async_callback(self._end, streams)
             if wanted.is_stream:
@@ -111,8 +163,12 @@ class Generation(Response):
         answer: Answer,
         streams: Sequence[AsyncTextStream],
     ) -> None:
-        events = Events(send)
-        await events.begin(answer.media_type, self._wanted.headers)
+        if self._opened is None:
+            events = Events(send)
+            await events.begin(answer.media_type, self._wanted.headers)
+        else:
+            events = self._opened.events
+            await events.put(self._opened.late_headers(self._wanted.headers))
         await events.put(answer.opened(streams))
         async with _closed_when_gone(receive, streams) as client:
             async with pinging(events, answer.ping, self._settings.ping_seconds):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import math
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,9 +17,9 @@ from akunu import loading
 from akunu.errors import AkunuError, ArgumentError
 from akunu.model import Model
 from akunu.options.text_options import LoadOptions
-from akunu.server.http.errors import ApiError, invalid
-from akunu.server.http.json_words import as_json
-from akunu.server.model_names import adapters_of, named_sources, own_file_of
+from akunu.server.catalogue import Catalogue, Discover
+from akunu.server.http.errors import ApiError
+from akunu.server.model_names import named_sources
 from akunu.server.room import WAIT_SECONDS, Room
 from akunu.server.served_model import Loaded, ServedModel
 from akunu.server.settings import ServerSettings
@@ -29,6 +29,8 @@ from akunu.speech.model_kind import is_speech_model
 from akunu.storage.model_files import open_model_files
 
 EMBEDDED: Final = "ember"
+_MOST_LOADERS: Final = 64
+"""Threads that load models; each begins when it is needed."""
 
 
 class ServedModels:
@@ -45,53 +47,42 @@ class ServedModels:
         *,
         idle_seconds: float = 0.0,
         memory: int | None = None,
+        max_loaded: int | None = None,
         pinned: Sequence[str] = (),
+        discover: Discover | None = None,
         wait_seconds: float = WAIT_SECONDS,
     ) -> None:
         """`sources`: what `akunu.load` takes, by the names that requests have, or alone.
 
         A model has several names where they are separated by commas. `memory`: bytes that loaded
-        models may take together; the least recently used one is unloaded for another, and one that
-        finds others in use waits this many seconds. `pinned`: names of models that stay loaded.
+        models may take together, `max_loaded`: how many may be loaded; the least recently used one
+        is unloaded for another, and one that finds others in use waits this many seconds.
+        `pinned`: names of models that stay loaded. `discover`: finds further models, which have
+        neither adapters nor drafts.
 
         Raises ArgumentError for a name that is there twice, or pinned and not there.
         """
         named = sources if isinstance(sources, Mapping) else named_sources(sources)
         if not named:
             named = {EMBEDDED: EMBEDDED}
-        chosen = options or LoadOptions()
-        self._models: dict[str, ServedModel] = {}
-        self._by_name: dict[str, ServedModel] = {}
-        for key, source in named.items():
-            name, *aliases = (each.strip() for each in key.split(","))
-            served = ServedModel(name, source, chosen, tuple(aliases))
-            if chosen.adapters:
-                served.options = replace(chosen, adapters=adapters_of(name, chosen, list(named)))
-            if chosen.mmproj is not None:
-                file = own_file_of(name, "mmproj", os.fspath(chosen.mmproj), list(named))
-                served.options = replace(served.options, mmproj=file)
-            if chosen.draft is not None:
-                draft = own_file_of(name, "draft", os.fspath(chosen.draft), list(named))
-                served.options = replace(served.options, draft=draft)
-            self._models[name] = served
-            for each in (name, *aliases):
-                if not each or each in self._by_name:
-                    raise ArgumentError(f"{key!r}: two models are called {each!r}, or one nothing")
-                self._by_name[each] = served
-        self._refuse_names_twice()
-        for name in pinned:
-            if name not in self._by_name:
-                raise ArgumentError(f"pinned is {name!r}; there is {', '.join(self._by_name)}")
-            self._by_name[name].is_pinned = True
+        self._catalogue = Catalogue(
+            named, options or LoadOptions(), pinned=pinned, discover=discover
+        )
         self._memory = memory
-        self._room = Room(memory, self.all, self._unloaded, wait_seconds=wait_seconds)
+        self._max_loaded = max_loaded
+        self._room = Room(
+            memory, lambda: self.all, self._unloaded, most=max_loaded, wait_seconds=wait_seconds
+        )
         self._idle_seconds = idle_seconds
-        # their own Threads: a download that takes hours keeps no one else's work waiting.
-        self._loaders = ThreadPoolExecutor(len(self._models), "akunu load")
+        # Separate threads: a download that takes hours delays nothing else.
+        self._loaders = ThreadPoolExecutor(_MOST_LOADERS, "akunu load")
 
     @classmethod
     def of(
-        cls, settings: ServerSettings, sources: Mapping[str, str] | Sequence[str] = (EMBEDDED,)
+        cls,
+        settings: ServerSettings,
+        sources: Mapping[str, str] | Sequence[str] = (EMBEDDED,),
+        discover: Discover | None = None,
     ) -> ServedModels:
         """Return models that are loaded and unloaded as the settings of a server say."""
         return cls(
@@ -99,49 +90,35 @@ class ServedModels:
             settings.load_options,
             idle_seconds=settings.idle_seconds,
             memory=settings.memory,
+            max_loaded=settings.max_loaded,
             pinned=settings.pinned,
+            discover=discover,
         )
 
     @property
     def names(self) -> list[str]:
-        """What requests may ask for, in the order of the command line."""
-        return list(self._models)
+        """The names of all models, those of the command line first, in their order."""
+        return [each.name for each in self.all]
 
     @property
     def all(self) -> list[ServedModel]:
         """All models, loaded or not."""
-        return list(self._models.values())
+        return self._catalogue.all
+
+    async def listed(self) -> list[ServedModel]:
+        """Return all models, after a look for new ones; of each it is known if it takes audio."""
+        loop = asyncio.get_running_loop()
+        self._catalogue.update(await loop.run_in_executor(None, self._catalogue.discovered))
+        for each in self.all:
+            await self.looked_at(each)
+        return self.all
 
     def find(self, name: str | None) -> ServedModel:
         """Return the model of a name; None: the first of texts. ApiError where there is none.
 
         The exact name counts, then the same in other case, where that is only one.
         """
-        if name is None:
-            return next((each for each in self.all if not each.is_speech), self.all[0])
-        if name in self._by_name:
-            return self._by_name[name]
-        base, colon, adapter = name.rpartition(":")
-        if colon and base in self._by_name and adapter in self._by_name[base].adapters:
-            return self._by_name[base]
-        alike = {
-            known: served
-            for known, served in self._by_name.items()
-            if known.casefold() == name.casefold()
-        }
-        if len({id(served) for served in alike.values()}) == 1:
-            return next(iter(alike.values()))
-        if alike:
-            raise invalid(
-                "model", f"model {as_json(name)} matches {' or '.join(alike)}: write the full name"
-            )
-        raise ApiError(
-            404,
-            f"the model {as_json(name)} is not served here; "
-            f"there is {', '.join(self._all_names())}",
-            param="model",
-            code="model_not_found",
-        )
+        return self._catalogue.find(name)
 
     def exact_name(self, name: str | None) -> str:
         """Return a model's own name, with the adapter after it that `name` has; as `find`.
@@ -149,35 +126,20 @@ class ServedModels:
         >>> ServedModels({"small,tiny": "ember"}).exact_name("tiny")
         'small'
         """
-        served = self.find(name)
-        adapter = (name or "").rpartition(":")[2]
-        is_adapted = name not in self._by_name and adapter in served.adapters
-        return f"{served.name}:{adapter}" if is_adapted else served.name
-
-    def _all_names(self) -> list[str]:
-        """Return all names that requests may have, those of adapters after their model's."""
-        return [
-            each
-            for name, served in self._by_name.items()
-            for each in (name, *(f"{name}:{adapter}" for adapter in served.adapters))
-        ]
-
-    def _refuse_names_twice(self) -> None:
-        names = self._all_names()
-        for name in names:
-            if names.count(name) > 1:
-                raise ArgumentError(
-                    f"a model and an adapter of another model have the same name, {name!r}"
-                )
+        return self._catalogue.exact_name(name)
 
     @asynccontextmanager
-    async def use(self, name: str | None) -> AsyncIterator[tuple[ServedModel, Model]]:
+    async def use(
+        self, name: str | None, keep_seconds: float | None = None
+    ) -> AsyncIterator[tuple[ServedModel, Model]]:
         """Hold a model of texts as long as a request needs it; it is loaded if need be.
 
-        Raises ApiError for one of speech, and what `load` raises.
+        `keep_seconds`: how long it stays loaded afterwards without requests, or for ever
+        (infinity); None: as the server says. Raises ApiError for one of speech, and what `load`
+        raises.
         """
         served = await self._chosen(name, is_speech=False)
-        async with self._held(served) as model:
+        async with self._held(served, keep_seconds) as model:
             if not isinstance(model, Model):
                 raise _wrong_kind(
                     f"{served.name} is a speech model: it reads audio, at /v1/audio/transcriptions"
@@ -223,8 +185,11 @@ class ServedModels:
         )
 
     @asynccontextmanager
-    async def _held(self, served: ServedModel) -> AsyncIterator[Loaded]:
+    async def _held(
+        self, served: ServedModel, keep_seconds: float | None = None
+    ) -> AsyncIterator[Loaded]:
         served.n_users += 1
+        served.keep_seconds = keep_seconds
         if served.idle_timer is not None:
             served.idle_timer.cancel()
             served.idle_timer = None
@@ -233,7 +198,7 @@ class ServedModels:
         finally:
             served.n_users -= 1
             served.last_used = time.monotonic()
-            if self._memory is not None:  # otherwise no one waits
+            if self._memory is not None or self._max_loaded is not None:  # otherwise no one waits
                 self._room.freed()
             self._begin_idling(served)
 
@@ -252,10 +217,13 @@ class ServedModels:
         served.is_speech = isinstance(model, SpeechModel)
         served.n_bytes = served.known_bytes = model.memory["total"]
 
-    async def load(self, name: str | None) -> ServedModel:
-        """Have a model loaded; ApiError where that fails, whose cause is what `load` raised."""
+    async def load(self, name: str | None, keep_seconds: float | None = None) -> ServedModel:
+        """Have a model loaded; ApiError where that fails, whose cause is what `load` raised.
+
+        `keep_seconds`: as of `use`.
+        """
         served = self.find(name)
-        async with self._held(served):
+        async with self._held(served, keep_seconds):
             return served
 
     async def unload(self, name: str | None) -> bool:
@@ -349,7 +317,10 @@ class ServedModels:
         return True
 
     def _begin_idling(self, served: ServedModel) -> None:
-        if self._idle_seconds <= 0 or not served.can_go:
+        seconds = served.keep_seconds
+        if seconds is None:
+            seconds = self._idle_seconds or math.inf
+        if seconds == math.inf or not served.can_go:
             return
         loop = asyncio.get_running_loop()
 
@@ -358,7 +329,7 @@ class ServedModels:
             if not served.n_users:
                 self._unload_task = asyncio.ensure_future(self._unloaded(served))
 
-        served.idle_timer = loop.call_later(self._idle_seconds, unload)
+        served.idle_timer = loop.call_later(seconds, unload)
 
 
 def _look_at(task: asyncio.Task[Loaded]) -> None:

@@ -1,4 +1,4 @@
-"""The memory that loaded models may take together; the least recently used make room for others."""
+"""How many models may be loaded together; the least recently used make room for others."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ class Room:
     def __init__(
         self,
         limit: int | None,
-        models: Sequence[ServedModel],
+        models: Callable[[], Sequence[ServedModel]],
         unload: Callable[[ServedModel], Awaitable[object]],
         *,
+        most: int | None = None,
         wait_seconds: float = WAIT_SECONDS,
     ) -> None:
-        """`limit`: in bytes; None: there is none."""
+        """`limit`: bytes of all loaded models; `most`: their number. None: there is no limit."""
         self._limit = limit
+        self._most = most
         self._models = models
         self._unload = unload
         self._wait_seconds = wait_seconds
@@ -59,21 +61,37 @@ class Room:
 
     async def try_to_take(self, served: ServedModel, n_bytes: int) -> bool:
         """Return whether there is room now; idle models are unloaded where that makes enough."""
-        while self._limit is not None:
-            others = [each for each in self._models if each is not served]
-            over = sum(each.n_bytes for each in others) + n_bytes - self._limit
-            if over <= 0:
-                break
+        while True:
+            others = [each for each in self._models() if each is not served and each.n_bytes]
+            too_many = self._too_many(len(others))
+            over = self._over(others, n_bytes)
+            if over <= 0 and too_many <= 0:
+                served.n_bytes = n_bytes
+                return True
             idle = [each for each in others if each.can_go]
-            if sum(each.n_bytes for each in idle) < over:
+            if sum(each.n_bytes for each in idle) < over or len(idle) < too_many:
                 return False
             await self._unload(min(idle, key=lambda each: each.last_used))
-        served.n_bytes = n_bytes
-        return True
+
+    def _over(self, others: Sequence[ServedModel], n_bytes: int) -> int:
+        """Return the bytes that these models take too many next to one of `n_bytes`."""
+        if self._limit is None:
+            return 0
+        return sum(each.n_bytes for each in others) + n_bytes - self._limit
+
+    def _too_many(self, n_others: int) -> int:
+        """Return how many of this number of models must go for one more."""
+        return 0 if self._most is None else n_others + 1 - self._most
 
     def _check_possible(self, served: ServedModel, n_bytes: int) -> None:
-        assert self._limit is not None
-        pinned = sum(each.n_bytes for each in self._models if each.is_pinned and each is not served)
-        if n_bytes + pinned > self._limit:
+        loaded = [each for each in self._models() if each.n_bytes and each is not served]
+        stay = [each for each in loaded if each.is_pinned]
+        if self._over(stay, n_bytes) > 0:
+            pinned = sum(each.n_bytes for each in stay)
             beside = f" in addition to {pinned} bytes of pinned models" if pinned else ""
             raise AkunuError(f"it takes {n_bytes} bytes{beside}, and memory is {self._limit} bytes")
+        if self._too_many(len(stay)) > 0:
+            raise AkunuError(
+                f"max_loaded is {self._most}, and as many pinned models are loaded: "
+                f"{', '.join(each.name for each in stay)}"
+            )

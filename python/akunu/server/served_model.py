@@ -26,6 +26,8 @@ class ServedModel:
     """Other names by which requests find it."""
     is_pinned: bool = False
     """Whether it stays loaded once it is, unless a request unloads it."""
+    is_discovered: bool = False
+    """Whether it was found on this machine: the command line does not name it."""
     created: int = field(default_factory=lambda: int(time.time()))
     model: Loaded | None = None
     is_speech: bool | None = None
@@ -39,6 +41,9 @@ class ServedModel:
     known_bytes: int = 0
     """What it took when it was loaded last."""
     last_used: float = 0.0
+    keep_seconds: float | None = None
+    """How long the last request wanted it to stay loaded without requests, or for ever (infinity);
+    None: as the server says."""
 
     @property
     def text_model(self) -> Model | None:
@@ -49,6 +54,17 @@ class ServedModel:
     def adapters(self) -> tuple[str, ...]:
         """Names of its adapters, by which requests ask for them after the model's: `base:poet`."""
         return tuple(dict(self.options.adapters or {}))
+
+    @property
+    def state(self) -> str:
+        """Whether it is loaded, by llama.cpp's names.
+
+        >>> ServedModel("small", "ember", LoadOptions()).state
+        'unloaded'
+        """
+        if self.model is not None:
+            return "loaded"
+        return "unloaded" if self.loading is None else "loading"
 
     @property
     def can_go(self) -> bool:

@@ -199,6 +199,20 @@ class ServerSettings(ModelOptions):
         "The highest n that a request may set.",
         group=LIMITS,
     )
+    all_models: bool = option(
+        False,
+        flag_check,
+        "Serve every model on this machine, as `akunu list` shows them. They are loaded when a "
+        "request names them. This is the default if the command line names no model.",
+        group=USUAL,
+    )
+    models_dir: Path | None = option(
+        None,
+        _path,
+        "Serve every model in this folder and the folders in it, by its path there.",
+        "FOLDER",
+        group=USUAL,
+    )
     idle_seconds: float = option(
         0.0,
         _seconds,
@@ -211,6 +225,13 @@ class ServerSettings(ModelOptions):
         Integers(1, None),
         "The most bytes of all loaded models together; the least recently used one is unloaded.",
         "BYTES",
+        group=MEMORY,
+        default_is="no limit",
+    )
+    max_loaded: int | None = option(
+        None,
+        Integers(1, None),
+        "The most models that are loaded at a time; the least recently used one is unloaded.",
         group=MEMORY,
         default_is="no limit",
     )

@@ -71,14 +71,15 @@ class Answer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AnswerContext:
     """What an answer says of the server."""
 
     model: str
     """The name of the model that writes."""
-    tokenizer: Tokenizer
     request_id: str
+    tokenizer: Tokenizer = field(init=False)
+    """The model's, once it is loaded: no text comes before."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -93,6 +94,8 @@ class TextRequest:
     answer: Callable[[AnswerContext], Answer] = field(init=False)
     """Makes what writes the answer."""
     model: str | None = None
+    keep_seconds: float | None = None
+    """How long the model stays loaded afterwards; as of `ServedModels.use`."""
     is_stream: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     """What the answer has besides; complete when the text has begun."""
@@ -236,6 +239,7 @@ def text_request(
         (unread if name.startswith(UNREAD) else ignored).extend(options.pop(name))
     return TextRequest(
         model=options.pop("model", None),
+        keep_seconds=options.pop("keep_seconds", None),
         is_stream=options.pop("stream", is_stream),
         arguments=options,
         names=found.names,

@@ -16,6 +16,7 @@ from akunu.errors import AkunuError
 from akunu.loading import refuse_unknown
 from akunu.options.text_options import LoadOptions
 from akunu.server.configuration import from_environment, from_file
+from akunu.server.discovered import discovering
 from akunu.server.model_names import named_sources
 from akunu.server.models import ServedModels
 from akunu.server.running import noted, servers_folder
@@ -34,12 +35,14 @@ def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str,
     with without_notation():
         settings = ServerSettings(**{**in_file, **from_environment(), **told})
     run = _installed()
-    sources = named_sources([*models] or models_in_file or ["ember"])
-    served = ServedModels.of(settings, sources)
+    named = [*models] or models_in_file
+    discover = discovering(settings.models_dir, everywhere=settings.all_models or not named)
+    served = ServedModels.of(settings, named_sources(named or ["ember"]), discover)
 
     def ready(address: str) -> None:
         ends.enter_context(noted(address, served.names, servers_folder()))
-        console.tell(f"akunu: serving {', '.join(served.names)} at {address}/v1")
+        others = "" if discover is None else " and what it finds on this machine"
+        console.tell(f"akunu: serving {', '.join(served.names)}{others} at {address}/v1")
 
     with ExitStack() as ends:
         sockets = ends.enter_context(run.listening(settings))  # before what takes a while

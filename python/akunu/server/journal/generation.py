@@ -125,7 +125,7 @@ class JournalledGeneration(Generation):
                 async with AsyncExitStack() as stack:
                     number = 0
                     try:
-                        held = self._models.use(self._wanted.model)
+                        held = self._models.use(self._wanted.model, self._wanted.keep_seconds)
                         served, model = await stack.enter_async_context(held)
                         answer = self._answer(served, model)
                         kept.say_failed = answer.failed

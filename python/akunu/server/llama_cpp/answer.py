@@ -49,7 +49,7 @@ class LlamaAnswer:
     def __init__(self, context: AnswerContext, wanted: LlamaFormat) -> None:
         """`wanted`: what is reported besides the texts."""
         self.model = context.model
-        self._tokenizer = context.tokenizer
+        self._context = context
         self._wanted = wanted
         self._unsent = UnsentLogprobs()
         self._n_tokens: dict[int, int] = {}
@@ -135,7 +135,7 @@ class LlamaAnswer:
         prompt = self._wanted.prompts[index]
         if isinstance(prompt, str):
             return prompt
-        return self._tokenizer.decode(ids_of(self._tokenizer, prompt, None))
+        return self._context.tokenizer.decode(ids_of(self._context.tokenizer, prompt, None))
 
 
 def _stop_type(reply: Completion) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from akunu.server.fields.common import n_predict
 from akunu.server.fields.image_parts import of_base64
+from akunu.server.fields.keep_alive import KEEP_ALIVE
 from akunu.server.fields.offered_tools import offered_functions
 from akunu.server.fields.sampling import SAMPLING_FIELDS
 from akunu.server.fields.table import (
@@ -17,7 +18,6 @@ from akunu.server.fields.table import (
     honoured,
     refused,
     table_of,
-    to,
     unknown_keys,
     without_effect,
 )
@@ -81,7 +81,7 @@ _BOTH: Final = (
     honoured("format", {"type": ["string", "object", "null"]}, _format),
     honoured("options", "object", lambda name, value: {"options": checked(name, value, dict)}),
     honoured("think", {"type": ["boolean", "string", "null"]}, _think),
-    honoured("keep_alive", {"type": ["string", "number", "null"]}, to("keep_alive")),
+    KEEP_ALIVE,
     honoured("logprobs", "boolean", flag("has_logprobs")),
     honoured("top_logprobs", "integer", top_logprobs),
     refused("truncate", "texts are never cut without an error", False),
@@ -152,11 +152,6 @@ def generate_request(body: Mapping[str, Any], settings: ServerSettings) -> TextR
     return wanted
 
 
-def unloads(keep_alive: Any) -> bool:
-    """Whether this `keep_alive` unloads a model, in a request that asks for nothing else."""
-    return keep_alive in (0, "0", "0s") and keep_alive is not False
-
-
 def _request(table: Mapping[str, Field], body: Mapping[str, Any], *, is_chat: bool) -> TextRequest:
     began = time.monotonic()
     wanted = text_request(table, body, is_stream=True)
@@ -165,8 +160,6 @@ def _request(table: Mapping[str, Field], body: Mapping[str, Any], *, is_chat: bo
     options.update(inner.arguments)
     wanted.names = {**wanted.names, **inner.names}
     wanted.ignore(f"options.{each}" for each in inner.ignored)
-    if options.get("keep_alive") is not None and not unloads(options["keep_alive"]):
-        wanted.ignore(["keep_alive"])
     has_logprobs = options.pop("has_logprobs", False)
     top = options.pop("top_logprobs", 0)
     if has_logprobs:

@@ -6,25 +6,11 @@ import time
 from typing import Any
 
 from akunu.model import Model
-from akunu.server.http.errors import ApiError
 from akunu.server.model_files import ModelFile, file_of
-from akunu.server.models import ServedModels
 from akunu.server.ollama.answer import now
 from akunu.server.prompts import template_of
 from akunu.server.served_model import Loaded, ServedModel
 from akunu.tokenizers.fill_in import fill_in_of
-
-_LATEST = ":latest"  # which clients put after names that have no tag
-
-
-def named(models: ServedModels, name: str | None) -> str:
-    """Return the name of a model that is served, None: of the first; ApiError for no such one."""
-    try:
-        return models.exact_name(name)
-    except ApiError:
-        if name is None or not name.endswith(_LATEST):
-            raise
-        return models.exact_name(name.removesuffix(_LATEST))
 
 
 async def listed(served: ServedModel) -> dict[str, Any]:

@@ -17,9 +17,8 @@ from akunu.server.ollama.fields import (
     OLLAMA_GENERATE_FIELDS,
     chat_request,
     generate_request,
-    unloads,
 )
-from akunu.server.ollama.models import described, listed, named, running
+from akunu.server.ollama.models import described, listed, running
 from akunu.server.routes.described import body_of, json_body
 from akunu.server.state import state_of
 
@@ -56,26 +55,24 @@ async def generate(request: Request) -> Response:
 async def _answered(request: Request, to_request: ToRequest, *, is_chat: bool) -> Response:
     state = state_of(request)
     wanted = await read_body(request, lambda body: to_request(body, state.settings))
-    wanted.model = model = named(state.models, wanted.model)
-    wants_unloading = unloads(wanted.arguments.pop("keep_alive", None))
-    if wanted.prompts is None and not wanted.arguments.get("messages"):
-        if wants_unloading:
-            await state.models.unload(model)
-        else:
-            await state.models.load(model)
-        nothing = OllamaAnswer(model, is_chat=is_chat).nothing(
-            "unload" if wants_unloading else "load"
-        )
-        return JsonResponse(nothing, headers=wanted.headers)
-    if wants_unloading:  # it is unloaded by its own request
-        wanted.ignore(["keep_alive"])
-    return answer_to(request, wanted)
+    wanted.model = model = state.models.exact_name(wanted.model)
+    if wanted.prompts is not None or wanted.arguments.get("messages"):
+        return answer_to(request, wanted)
+    if wanted.keep_seconds == 0:
+        await state.models.unload(model)
+        done = "unload"
+    else:
+        await state.models.load(model, wanted.keep_seconds)
+        done = "load"
+    nothing = OllamaAnswer(model, is_chat=is_chat).nothing(done)
+    return JsonResponse(nothing, headers=wanted.headers)
 
 
 @router.get("/tags", summary="The models that are served", response_model=None)
 async def tags(request: Request) -> Response:
     """List all models, loaded or not."""
-    return JsonResponse({"models": [await listed(each) for each in state_of(request).models.all]})
+    there = await state_of(request).models.listed()
+    return JsonResponse({"models": [await listed(each) for each in there]})
 
 
 @router.get("/ps", summary="The models that are loaded", response_model=None)
@@ -99,7 +96,7 @@ async def show(request: Request) -> Response:
     if name is not None:
         checked("model", name, str)
     models = state_of(request).models
-    async with models.use(named(models, name)) as (served, model):
+    async with models.use(models.exact_name(name)) as (served, model):
         return JsonResponse(await described(served, model))
 
 

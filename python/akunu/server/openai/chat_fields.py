@@ -19,6 +19,7 @@ from akunu.server.fields.common import (
     n_texts,
     stream_options,
 )
+from akunu.server.fields.keep_alive import KEEP_ALIVE, TTL
 from akunu.server.fields.offered_tools import functions_among, offered_functions
 from akunu.server.fields.sampling import SAMPLING_FIELDS
 from akunu.server.fields.structure import STRUCTURE_FIELDS, response_format
@@ -183,7 +184,8 @@ CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
         without_effect("cache_prompt", "boolean", "the text is the same"),
         without_effect("id_slot", "integer", "there are no slots"),
         without_effect("return_progress", "boolean", "a stream begins with comments"),
-        without_effect("keep_alive", "", "the server's idle_seconds says it"),
+        KEEP_ALIVE,
+        TTL,
     ]
 )
 

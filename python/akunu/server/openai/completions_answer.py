@@ -45,7 +45,7 @@ class CompletionAnswer:
     def __init__(self, context: AnswerContext, request: CompletionFormat) -> None:
         """`request`: how it is returned."""
         self._request = request
-        self._tokenizer = context.tokenizer
+        self._context = context
         self._head = {
             "id": f"cmpl-{random_hex(16)}",
             "object": "text_completion",
@@ -88,10 +88,10 @@ class CompletionAnswer:
 
     def _first_text(self, prompt: Prompt) -> str:
         """Return the text of a prompt's first token, of which nothing says how likely it is."""
-        ids = self._tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
-        bos = self._tokenizer.bos_id
+        ids = self._context.tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
+        bos = self._context.tokenizer.bos_id
         token = ids[0] if ids else 0 if bos is None else bos
-        return self._tokenizer.token_bytes(token).decode(errors="replace")
+        return self._context.tokenizer.token_bytes(token).decode(errors="replace")
 
     def opened(self, streams: Sequence[AsyncTextStream]) -> bytes:
         """Return nothing: a stream begins with its first piece."""

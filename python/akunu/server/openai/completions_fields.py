@@ -14,6 +14,7 @@ from akunu.server.fields.common import (
     n_texts,
     stream_options,
 )
+from akunu.server.fields.keep_alive import KEEP_ALIVE, TTL
 from akunu.server.fields.sampling import SAMPLING_FIELDS
 from akunu.server.fields.structure import STRUCTURE_FIELDS, response_format
 from akunu.server.fields.table import (
@@ -95,7 +96,8 @@ COMPLETION_FIELDS: Final[Mapping[str, Field]] = table_of(
         without_effect("cache_prompt", "boolean", "the text is the same"),
         without_effect("id_slot", "integer", "there are no slots"),
         without_effect("timings_per_token", "boolean", "timings come once, at the end"),
-        without_effect("keep_alive", "", "the server's idle_seconds says it"),
+        KEEP_ALIVE,
+        TTL,
     ]
 )
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from akunu.embedding.embed import EmbeddingJob
 from akunu.model import Model
 from akunu.server.fields.common import integer_in, model_name
+from akunu.server.fields.keep_alive import KEEP_ALIVE
 from akunu.server.fields.table import Field, checked, flag, honoured, table_of, to, without_effect
 from akunu.server.http.errors import api_error, invalid
 
@@ -56,7 +57,7 @@ EMBEDDINGS_FIELDS: Final[Mapping[str, Field]] = table_of(
 _OLLAMA_FIELDS: Final = (
     honoured("model", "string", lambda name, value: {"model": checked(name, value, str)}),
     without_effect("options", "object", "the server's settings apply"),
-    honoured("keep_alive", {"type": ["string", "number"]}, to("keep_alive")),
+    KEEP_ALIVE,
 )
 OLLAMA_EMBED_FIELDS: Final[Mapping[str, Field]] = table_of(
     [

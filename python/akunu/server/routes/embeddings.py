@@ -15,8 +15,6 @@ from akunu.model import Model
 from akunu.server.fields.table import Read, ignored_header, read
 from akunu.server.http.errors import ApiError, invalid
 from akunu.server.http.json_body import JsonResponse, json_object, read_body
-from akunu.server.ollama.fields import unloads
-from akunu.server.ollama.models import named
 from akunu.server.openai.embeddings import (
     EMBEDDINGS_FIELDS,
     OLLAMA_EMBED_FIELDS,
@@ -120,30 +118,27 @@ async def older_embeddings(request: Request) -> Response:
 @asynccontextmanager
 async def _ollamas(request: Request, found: Read) -> AsyncIterator[Model]:
     """Hold the model that Ollama's request names."""
-    if "keep_alive" in found.options:  # its own request unloads a model
-        found.ignored.append("keep_alive")
     models = state_of(request).models
-    async with models.use(_name(request, found)) as (_, model):
+    keep_seconds = found.options.get("keep_seconds")
+    async with models.use(_name(request, found), keep_seconds) as (_, model):
         yield model
 
 
 async def _without_text(request: Request, found: Read, answer: dict[str, Any]) -> Response:
     """Load the model, or unload it where `keep_alive` is 0, as Ollama does without a text."""
     models, name = state_of(request).models, _name(request, found)
-    keep = found.options.get("keep_alive")
-    if unloads(keep):
+    keep_seconds = found.options.get("keep_seconds")
+    if keep_seconds == 0:
         await models.unload(name)
     else:
-        if keep is not None:
-            found.ignored.append("keep_alive")
-        await models.load(name)
+        await models.load(name, keep_seconds)
     return JsonResponse(answer, headers=ignored_header(found.ignored))
 
 
 def _name(request: Request, found: Read) -> str:
     if "model" not in found.options:
         raise invalid("model", "model is missing", "missing_required_parameter")
-    return named(state_of(request).models, found.options["model"])
+    return state_of(request).models.exact_name(found.options["model"])
 
 
 def _read(body: dict[str, Any]) -> tuple[Read, list[str | list[int]]]:

@@ -29,22 +29,11 @@ _NAMED: Final = table_of([honoured("model", "string", model_name)])
 @router.get("/models", summary="The models that are served", response_model=None)
 async def models(request: Request) -> Response:
     """List all models, loaded or not; for Anthropic's clients, whose header tells them, theirs."""
+    there = await state_of(request).models.listed()
     if is_anthropic(request.scope):
-        return JsonResponse(models_page(state_of(request).models.all, request.query_params))
-    listed = [
-        entry
-        for each in await models_of(request)
-        for entry in (await described(each), *adapters_of(each))
-    ]
+        return JsonResponse(models_page(there, request.query_params))
+    listed = [entry for each in there for entry in (await described(each), *adapters_of(each))]
     return JsonResponse({"object": "list", "data": listed})
-
-
-async def models_of(request: Request) -> list[ServedModel]:
-    """Return all models; of each that is on this machine it is known whether it takes audio."""
-    served = state_of(request).models
-    for each in served.all:
-        await served.looked_at(each)
-    return served.all
 
 
 @router.get("/models/{name:path}", summary="One model", response_model=None)
@@ -104,6 +93,7 @@ def adapters_of(served: ServedModel) -> list[dict[str, Any]]:
             "created": served.created,
             "owned_by": "akunu",
             "loaded": served.model is not None,
+            "status": {"value": served.state},
             "parent": served.name,  # as vLLM has it
         }
         for adapter in served.adapters
@@ -119,6 +109,7 @@ async def described(served: ServedModel) -> dict[str, Any]:
         "created": served.created,
         "owned_by": "akunu",
         "loaded": served.model is not None,
+        "status": {"value": served.state},  # as llama.cpp's server has it
     }
     if served.aliases:
         found["aliases"] = list(served.aliases)

@@ -1,0 +1,168 @@
+"""Which models a server has, by the names that requests use."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from akunu.errors import ArgumentError
+from akunu.options.text_options import LoadOptions
+from akunu.server.http.errors import ApiError, invalid
+from akunu.server.http.json_words import as_json
+from akunu.server.model_names import adapters_of, own_file_of
+from akunu.server.served_model import ServedModel
+
+Discover = Callable[[], Mapping[str, str]]
+"""Returns the models that are on this machine now: their sources by name."""
+
+_LATEST: Final = ":latest"
+_LOOK_AGAIN_SECONDS: Final = 1.0
+"""A name that is unknown makes the server look for new models, at most this often."""
+
+
+class Catalogue:
+    """The models of a server by name: those of its command line, and those that it discovers."""
+
+    def __init__(
+        self,
+        sources: Mapping[str, str],
+        options: LoadOptions,
+        *,
+        pinned: Sequence[str] = (),
+        discover: Discover | None = None,
+    ) -> None:
+        """`sources`: what `akunu.load` takes, by name, or by several names with commas.
+
+        `pinned`: names of models that stay loaded. Raises ArgumentError for a name that is there
+        twice, or pinned and not there.
+        """
+        self._options = options
+        self._discover = discover
+        self._looked_at = -_LOOK_AGAIN_SECONDS
+        self._models: dict[str, ServedModel] = {}
+        self._by_name: dict[str, ServedModel] = {}
+        for key, source in sources.items():
+            name, *aliases = (each.strip() for each in key.split(","))
+            served = ServedModel(name, source, _options_of(name, options, list(sources)))
+            served.aliases = tuple(aliases)
+            self._models[name] = served
+            for each in (name, *aliases):
+                if not each or each in self._by_name:
+                    raise ArgumentError(f"{key!r}: two models are called {each!r}, or one nothing")
+                self._by_name[each] = served
+        self._refuse_names_twice()
+        if pinned:
+            self.update(self.discovered())
+        for name in pinned:
+            if name not in self._by_name:
+                raise ArgumentError(f"pinned is {name!r}; there is {', '.join(self._by_name)}")
+            self._by_name[name].is_pinned = True
+
+    @property
+    def all(self) -> list[ServedModel]:
+        """All models, loaded or not: those of the command line first, in their order."""
+        return list(self._models.values())
+
+    def discovered(self) -> Mapping[str, str]:
+        """Return what is on this machine now, for `update`; may be called in any thread."""
+        return {} if self._discover is None else self._discover()
+
+    def update(self, there: Mapping[str, str]) -> None:
+        """Add models that came to this machine, and forget those that left it.
+
+        A discovered model whose name the command line has is left out, and one that is loaded
+        stays until it is unloaded.
+        """
+        self._looked_at = time.monotonic()
+        for name, served in list(self._models.items()):
+            if served.is_discovered and name not in there and served.state == "unloaded":
+                del self._models[name], self._by_name[name]
+        own = replace(self._options, adapters=None, mmproj=None, draft=None)
+        for name, source in there.items():
+            if name not in self._by_name:
+                served = ServedModel(name, source, own, is_discovered=True)
+                self._models[name] = self._by_name[name] = served
+
+    def find(self, name: str | None) -> ServedModel:
+        """Return the model of a name; None: the first of texts. ApiError where there is none.
+
+        The exact name counts, then the same in other case, where that is only one. `:latest` after
+        a name means nothing: Ollama's clients add it or leave it out.
+        """
+        if name is None:
+            return next((each for each in self.all if not each.is_speech), self.all[0])
+        found = self._with_any_tag(name)
+        if found is None and time.monotonic() - self._looked_at >= _LOOK_AGAIN_SECONDS:
+            self.update(self.discovered())
+            found = self._with_any_tag(name)
+        if found is None:
+            raise ApiError(
+                404,
+                f"the model {as_json(name)} is not served here; "
+                f"there is {', '.join(self._all_names())}",
+                param="model",
+                code="model_not_found",
+            )
+        return found
+
+    def exact_name(self, name: str | None) -> str:
+        """Return a model's own name, with the adapter after it that `name` has; as `find`."""
+        served = self.find(name)
+        adapter = (name or "").rpartition(":")[2]
+        is_adapted = name not in self._by_name and adapter in served.adapters
+        return f"{served.name}:{adapter}" if is_adapted else served.name
+
+    def _with_any_tag(self, name: str) -> ServedModel | None:
+        other = name.removesuffix(_LATEST) if name.endswith(_LATEST) else name + _LATEST
+        return self._known(name) or self._known(other)
+
+    def _known(self, name: str) -> ServedModel | None:
+        if name in self._by_name:
+            return self._by_name[name]
+        base, colon, adapter = name.rpartition(":")
+        if colon and base in self._by_name and adapter in self._by_name[base].adapters:
+            return self._by_name[base]
+        alike = {
+            known: served
+            for known, served in self._by_name.items()
+            if known.casefold() == name.casefold()
+        }
+        if len({id(served) for served in alike.values()}) == 1:
+            return next(iter(alike.values()))
+        if alike:
+            raise invalid(
+                "model", f"model {as_json(name)} matches {' or '.join(alike)}: write the full name"
+            )
+        return None
+
+    def _all_names(self) -> list[str]:
+        """Return all names that requests may have, those of adapters after their model's."""
+        return [
+            each
+            for name, served in self._by_name.items()
+            for each in (name, *(f"{name}:{adapter}" for adapter in served.adapters))
+        ]
+
+    def _refuse_names_twice(self) -> None:
+        names = self._all_names()
+        for name in names:
+            if names.count(name) > 1:
+                raise ArgumentError(
+                    f"a model and an adapter of another model have the same name, {name!r}"
+                )
+
+
+def _options_of(name: str, options: LoadOptions, names: Sequence[str]) -> LoadOptions:
+    """Return how a model is loaded, with the adapters and files that are its own."""
+    if options.adapters:
+        options = replace(options, adapters=adapters_of(name, options, names))
+    if options.mmproj is not None:
+        file = own_file_of(name, "mmproj", os.fspath(options.mmproj), names)
+        options = replace(options, mmproj=file)
+    if options.draft is not None:
+        draft = own_file_of(name, "draft", os.fspath(options.draft), names)
+        options = replace(options, draft=draft)
+    return options
