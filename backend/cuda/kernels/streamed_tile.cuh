@@ -3,7 +3,7 @@
 // mma.m16n8k16.
 //
 // 1. What limits the speed. Weights are read from memory once for each group of input rows; inputs are read from L2 by each tile. A tile
-//    has 256 weight rows (128 in the larger formats) and 32 or 64 input rows; a warp has 16 of its weight rows. A warp dequantises a
+//    has 256 weight rows (128 in the larger formats) and 16, 32 or 64 input rows; a warp has 16 of its weight rows. A warp dequantises a
 //    piece (32 of k) while the tensor cores multiply the piece before. With 64 input rows they take 64 cycles for a piece; the four warps
 //    of a scheduler take four times as long to dequantise theirs.
 // 2. An output is the sum of eight classes (streamed_rows.cuh). The block goes through k once for each, over every eighth window.
