@@ -22,7 +22,7 @@ def is_one_arithmetic(weight_format: str, level: str = "", kv_type: str = "f32")
 
 
 def rows_are_streamed(device: str) -> bool:
-    """Whether a device rounds the inputs of matmuls of 1 to 16 rows to 16 bits (docs/cuda.md)."""
+    """Whether a device rounds inputs of 1 to 16 rows to 16 bits (docs/architecture.md)."""
     if device != "cuda":
         return False
     return any(
@@ -31,7 +31,7 @@ def rows_are_streamed(device: str) -> bool:
 
 
 def prompts_on_warpgroups(device: str) -> bool:
-    """Whether a device rounds the inputs of a prompt's matmuls to halves (docs/cuda.md)."""
+    """Whether a device rounds the inputs of a prompt's matmuls to halves (docs/architecture.md)."""
     if device != "cuda":
         return False
     return any("warpgroups" in d["reason"] for d in _core.devices() if d["backend"] == "cuda")

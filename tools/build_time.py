@@ -1,7 +1,7 @@
 """What a build compiles, and the CPU seconds that each file takes.
 
     python -m tools.build_time measure -o build.log     builds the package from nothing
-    python -m tools.build_time report build.log --write docs/install.md
+    python -m tools.build_time report build.log --write docs/reference/benchmarks.md
     python -m tools.build_time check build.log          fails when it is a tenth over the record
     python -m tools.build_time record build.log         makes it the record
 

@@ -14,36 +14,38 @@ from akunu import _core
 
 ROOT: Final = Path(__file__).parents[1]
 
-# Kinds in the order of the table in docs/index.md, with their names and a remark on all of a kind.
+# Kinds in the order of the table in docs/models.md, with their names and a remark on all of a kind.
 _KINDS: Final = (
     ("dense", "dense", ""),
     ("with_experts", "with experts", ""),
     (
         "recurrent",
         "with recurrent layers",
-        "; [prediction heads](guide.md#continue-a-text) of Qwen3.5 and Qwen3-Next propose tokens",
+        "; [prediction heads](python.md#draft-tokens) of Qwen3.5 and Qwen3-Next propose tokens",
     ),
     (
         "encoder",
         "encoders",
-        ": to [embed](embeddings.md) and to [rank](reranking.md) texts",
+        ": they [embed](embeddings-speech-images.md) and "
+        "[rank](embeddings-speech-images.md#reranking) texts",
     ),
     (
         "images",
         "images",
-        ", from directories and GGUF with `mmproj` ([images.md](images.md)); "
+        ", from directories and GGUF with `mmproj` ([images](embeddings-speech-images.md#images)); "
         "the text part of other models that read images",
     ),
     (
         "speech",
         "speech",
-        ", from directories, GGUF and whisper.cpp's files ([speech.md](speech.md))",
+        ", from directories, GGUF and whisper.cpp's files "
+        "([speech](embeddings-speech-images.md#speech))",
     ),
 )
 
 
 def kind_of(family: dict[str, Any]) -> str:
-    """The first kind of a family's models, in the order of docs/index.md."""
+    """The first kind of a family's models, in the order of docs/models.md."""
     return next(kind for kind, *_ in _KINDS if kind in family["titles"])
 
 
@@ -60,7 +62,7 @@ def titles_table() -> str:
     for kind, name, of_all in _KINDS:
         titles = [each["titles"][kind] for each in _core.families() if kind in each["titles"]]
         lines.append(f"| {name} | {', '.join(titles)}{of_all} |")
-    return "\n".join(f"  {line}" for line in lines)
+    return "\n".join(lines)
 
 
 def model_types_table() -> str:
@@ -79,8 +81,8 @@ def model_types_table() -> str:
 
 
 LISTS: Final[dict[str, Callable[[], str]]] = {
-    "docs/index.md": titles_table,
-    "docs/directories.md": model_types_table,
+    "docs/models.md": titles_table,
+    "docs/reference/model-files.md": model_types_table,
 }
 
 
@@ -88,9 +90,8 @@ def with_list(text: str, table: str) -> str:
     """A page with its list as `table`."""
     begin, end = "<!-- written by tools/family_lists.py -->\n", "<!-- end of the list -->"
     before, _, rest = text.partition(begin)
-    old, _, after = rest.partition(end)
-    indent = old[len(old.rstrip(" ")) :]
-    return f"{before}{begin}\n{table}\n\n{indent}{end}{after}"
+    _, _, after = rest.partition(end)
+    return f"{before}{begin}\n{table}\n\n{end}{after}"
 
 
 def main() -> None:

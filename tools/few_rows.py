@@ -1,7 +1,7 @@
 """What a forward pass over a few generated rows costs beside one of a single row.
 
     python -m tools.few_rows measure MODEL.gguf ... -o few-rows.json
-    python -m tools.few_rows report few-rows.json --write docs/performance.md
+    python -m tools.few_rows report few-rows.json --write docs/reference/benchmarks.md
 
 Drafts that are verified and texts that are generated side by side are such rows. Each pass ends
 with the logits of all its rows; those of the last of PASSES passes are copied out to an array,

@@ -1,7 +1,7 @@
 """How close the CPU comes to what the machine can do: bandwidth, and rates of multiplication.
 
     python -m tools.floors measure MODEL.gguf ... -o floors.json
-    python -m tools.floors report floors.json --write docs/performance.md
+    python -m tools.floors report floors.json --write docs/reference/benchmarks.md
 
 The floor of a test is the time that it takes at the limits which the same run measured (`akunu
 bench --roofline`): the longer of reading and of multiplying.

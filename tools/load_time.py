@@ -1,7 +1,7 @@
 """How long a model takes from its file to its first logits, beyond computing them.
 
     python -m tools.load_time measure MODEL.gguf ... -o load.json
-    python -m tools.load_time report load.json --write docs/performance.md
+    python -m tools.load_time report load.json --write docs/reference/benchmarks.md
 
 Each run is a process of its own. Its file is read beforehand, so that it lies in the system's page
 cache; a run that had to wait for the disk all the same is told by its major page faults and does

@@ -1,4 +1,4 @@
-"""Writes docs/models.md out of benchmarks/models.jsonl: python -m tools.models_page [RESULTS...]
+"""Writes docs/reference/models.md of benchmarks/models.jsonl: python -m tools.models_page [RESULTS]
 
 Results are what tests/models/test_every_format.py measured (AKUNU_MODELS_RESULTS=RESULTS). Those
 that are named go into benchmarks/models.jsonl first, in the place of older ones.
@@ -19,35 +19,35 @@ Errors: TypeAlias = dict[tuple[str, str, str], float]
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "models.jsonl"
-DOCUMENT = ROOT / "docs" / "models.md"
+DOCUMENT = ROOT / "docs" / "reference" / "models.md"
 
 DEVICES = {"cpu": "CPU", "metal": "Metal", "metal-emulated": "Metal, emulated", "cuda": "CUDA"}
 
 # A format that more architectures than these were measured in is a column of the first table.
 MANY = 12
 
-_HEAD = """# Models: every architecture in every format, measured
+_HEAD = """# Models by format
 
-`tools/models_page.py` writes this page from what `tests/models/test_every_format.py`,
-`tests/models/test_speech.py` and `tests/oracle/test_dense_families.py` measured.
+Each cell is a measured error: the largest difference of logits (for encoders, of a pooled vector)
+from a reference with the same weights, divided by the largest logit. `tools/models_page.py` writes
+this page from what `tests/models/test_every_format.py`, `tests/models/test_speech.py` and
+`tests/oracle/test_dense_families.py` measured.
 
-A number is the largest difference of logits (of encoders: of a pooled vector) from those that
-transformers computes with the same weights (of llama, qwen2, qwen3, phi3, the Gemmas up to 4, bert,
-nomic-bert, jina-bert-v2 and whisper: NumPy in double; of deepseek: llama.cpp), beside the largest
-of them. The models are small and random, which is harder than trained ones are: their logits follow
-every weight. What a number says of the arithmetic:
+The reference is transformers; for llama, qwen2, qwen3, phi3, Gemma 1 to 4, bert, nomic-bert,
+jina-bert-v2 and whisper it is NumPy in double, for deepseek llama.cpp. The models are small and
+have random weights, which is harder than trained ones: their logits depend on every weight.
 
-- about 1e-6: everything in float32;
-- 1e-4 to 1e-3: weights of 16 bits beside rows rounded to 16 bits; MLX's beside rows of 14 bits;
-- 1e-2 to 1e-1: weights in blocks beside rows rounded to 8 bits, as the CPU multiplies them;
-- 1e-1 to 1, of models with experts: a rounded row chose another expert than the exact one.
+| error | arithmetic |
+|---|---|
+| about 1e-6 | everything in float32 |
+| 1e-4 to 1e-3 | weights of 16 bits, inputs rounded to 16 bits; MLX's formats, inputs of 14 bits |
+| 1e-2 to 1e-1 | weights in blocks, inputs rounded to 8 bits, as the CPU multiplies them |
+| 1e-1 to 1, with experts | a rounded input chose another expert than the exact one |
 
-Columns and lines without a device are the CPU's. An empty cell was not measured: encoders are
-tested in fewer formats, and a device is here where its tests ran. Formats: [GGUF](gguf.md),
-[safetensors and MLX](directories.md) (groups of 64). The last measurements beside transformers,
-llama.cpp and MLX are in those pages; what encoders of images compute is measured in
-[images](images.md). Vocabularies and chat templates are no part of this; falcon-h1's own were not
-at hand, and go the ways that others go ([tokenizers.md](tokenizers.md#models)).
+Columns and rows without a device are the CPU's. An empty cell was not measured. [Model
+files](model-files.md) has the keys of each architecture, [number formats](formats.md) the bytes.
+MLX's formats have groups of 64. Vocabularies and chat templates are tested apart. A vocabulary and
+template of falcon-h1 were not available.
 
 ## Every architecture
 """

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,35 +71,69 @@ def _meaning(declared: Declared) -> str:
     return " ".join(filter(None, (declared.help, range_of(declared), *words, declared.more)))
 
 
-def _table(head: str, rows: Iterable[str]) -> str:
-    return "\n".join(["", head, "|---|---|---|", *rows, "", ""])
-
-
-def sampling_table() -> str:
-    """Return the guide's table of options of sampling."""
-    rows = [
-        f"| `{name}` | `{_default(SamplingOptions, name)}` | {_meaning(declared)} |"
+def options_page() -> str:
+    """Return docs/reference/options.md."""
+    sampling = [
+        (name, f"`{_default(SamplingOptions, name)}`", declared)
         for name, declared in declared_of(SamplingOptions).items()
     ]
-    return _table("| option | default | meaning |", rows)
+    load = _with_defaults(LoadOptions, declared_of(LoadOptions))
+    serve = _with_defaults(ServerSettings, declared_settings(ServerSettings))
+    ray = _with_defaults(RaySettings, declared_settings(RaySettings))
+    return OPTIONS_PAGE.format(
+        sampling=_table("option", sampling),
+        load=_table("option", load),
+        serve=_table("setting", serve),
+        ray=_table("setting", ray),
+    )
 
 
-def load_table() -> str:
-    """Return the guide's table of options of a load."""
-    rows = [
-        f"| `{name}` | {_default_text(_default(LoadOptions, name))} | {_meaning(declared)} |"
-        for name, declared in declared_of(LoadOptions).items()
+OPTIONS_PAGE: Final = """\
+# Options
+
+Every option of sampling, of a load and of the server, from the declarations in
+`python/akunu/options`, `python/akunu/server` and `python/akunu/ray`. `tools/options.py` writes this
+page.
+
+## Sampling
+
+The arguments of `generate` and `chat`, and the fields of `akunu.SamplingOptions`
+([Python](../python.md#sampling)).
+Flags of commands and fields of requests have the same names.
+
+{sampling}
+## Load
+
+The arguments of `akunu.load`, and the fields of `akunu.LoadOptions` ([models](../models.md)).
+
+{load}
+## Server
+
+An option of `akunu serve` (`--max-body 5`), a line in the table `[serve]` of `akunu.toml`
+(`max_body = 5`), or a variable (`AKUNU_SERVE_MAX_BODY=5`) ([settings](../server.md#settings)).
+
+{serve}
+## Ray
+
+The same for `akunu ray`: the table `[ray]` and variables such as `AKUNU_RAY_REPLICAS`
+([replicas](../server.md#replicas-on-a-ray-cluster)).
+
+{ray}"""
+
+
+def _with_defaults(
+    kind: type, options: Mapping[str, Declared]
+) -> Iterator[tuple[str, str, Declared]]:
+    for name, declared in options.items():
+        yield name, _default_text(_default(kind, name)), declared
+
+
+def _table(kind: str, rows: Iterable[tuple[str, str, Declared]]) -> str:
+    lines = [f"| {kind} | default | meaning |", "|---|---|---|"]
+    lines += [
+        f"| `{name}` | {default} | {_meaning(declared)} |" for name, default, declared in rows
     ]
-    return _table("| option of `load` | default | meaning |", rows)
-
-
-def settings_table(kind: type) -> str:
-    """Return a table of docs/serving.md."""
-    rows = [
-        f"| `{name}` | {_default_text(_default(kind, name))} | {_meaning(declared)} |"
-        for name, declared in declared_settings(kind).items()
-    ]
-    return _table("| setting | default | what it does |", rows)
+    return "\n".join(lines) + "\n"
 
 
 def _default_text(default: Any) -> str:
@@ -109,6 +143,7 @@ def _default_text(default: Any) -> str:
 
 
 WHOLE: Final[Mapping[str, Callable[[], str]]] = {
+    "docs/reference/options.md": options_page,
     "python/akunu/options/arguments.py": arguments,
     "src/capi/sampling_options.inc": native.c_sampling_reader,
     "src/capi/load_options.inc": native.c_load_reader,
@@ -116,14 +151,6 @@ WHOLE: Final[Mapping[str, Callable[[], str]]] = {
 }
 # Each takes what stands before its part, and the part as it is.
 PARTS: Final[Mapping[str, Mapping[str, Callable[[str, str], str]]]] = {
-    "docs/guide.md": {
-        "sampling": lambda _before, _now: sampling_table(),
-        "load": lambda _before, _now: load_table(),
-    },
-    "docs/serving.md": {
-        "serve": lambda _before, _now: settings_table(ServerSettings),
-        "ray": lambda _before, _now: settings_table(RaySettings),
-    },
     "src/core/rows.h": {"sampling": native.engine_struct},
     "src/python/kernel_structs.cpp": {"sampling": native.engine_names},
     "src/inference/context_plan.h": {"load": native.engine_load_fields},

@@ -1,6 +1,6 @@
 """What the Metal backend should reach on Apple GPUs: arithmetic, not measurements.
 
-    python -m tools.predict_metal --write docs/performance.md
+    python -m tools.predict_metal --write docs/reference/benchmarks.md
 
 A step of one row reads every weight once, and a launch that waits for another costs a little time;
 a prompt multiplies every weight with every row. The floor assumes the chip's full bandwidth or

@@ -1,4 +1,4 @@
-"""Writes docs/request-fields.md, which has every field of every route, from the server's tables.
+"""Writes docs/reference/request-fields.md, with every field of every route, from the tables.
 
 python -m tools.request_fields
 """
@@ -17,7 +17,7 @@ from akunu.server.fields.table import Field
 from akunu.server.ollama.fields import OLLAMA_OPTIONS
 from akunu.server.routes.described import fields_of_routes
 
-DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "request-fields.md"
+DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "reference" / "request-fields.md"
 
 ROUTES: Final = fields_of_routes(all_routers())
 SHARED: Final = {
@@ -27,7 +27,7 @@ SHARED: Final = {
 INTRODUCTION: Final = """\
 # Fields of requests
 
-The meaning of each field of a request to the server ([serving.md](serving.md)).
+The meaning of each field of a request to the server ([the server](../server.md)).
 `tools/request_fields.py` writes this page from the server's tables.
 
 A field that is null counts as not set. A refused field is answered with 400, and its name

@@ -1,7 +1,7 @@
 """What drawing a token costs, at a vocabulary of 151,936, by one thread of the CPU.
 
     python -m tools.sampling_cost measure MODEL.gguf ... -o sampling.json
-    python -m tools.sampling_cost report sampling.json --write docs/performance.md
+    python -m tools.sampling_cost report sampling.json --write docs/reference/benchmarks.md
 
 The kernel gets logits of a text that the model wrote, of as many tokens as a large vocabulary has:
 they are stretched over the logarithm of the rank, so that few are likely, as before, and many are

@@ -35,7 +35,7 @@ std::string_view advice(Result result) {
     case 200:  // an image that the driver cannot read
     case 218:
     case 222:
-      return "the kernels of this build are for other GPUs or a newer driver: docs/cuda.md says "
+      return "the kernels of this build are for other GPUs or a newer driver: docs/install.md says "
              "how "
              "they are built";
     case 214:  // memory that cannot be corrected

@@ -1,7 +1,7 @@
 // swift-tools-version: 6.0
 import PackageDescription
 
-// libakunu is found by pkg-config: `cmake --install` puts akunu.pc beside it (docs/swift.md).
+// libakunu is found by pkg-config: `cmake --install` puts akunu.pc beside it (docs/reference/c.md).
 let package = Package(
   name: "Akunu",
   platforms: [.macOS(.v13)],

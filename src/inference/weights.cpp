@@ -2,7 +2,7 @@
 //
 // 1. What it does. Describes the layers, decides which tensors stay in the host's memory (`place`), imports the
 //    tensors, and reads what the layers' description takes from them; then the adapters.
-// 2. What bounds it. Importing tensors. Load times: docs/performance.md.
+// 2. What bounds it. Importing tensors. Load times: docs/reference/benchmarks.md.
 // 3. What it must not do. Keep anything that depends on a context: context.h. Believe a file that was cut meanwhile: it
 //    gets the blame for whatever fails (`blaming`).
 // 4. Where to change it. What a pass computes: core/forward.cpp. What stays in the host's memory: weight_placement.cpp.

@@ -27,7 +27,7 @@ ArchDescriptor describe(const ModelConfig& config) {
 
 namespace {
 
-// GGUF, in the layout of docs/gguf.md. "enc.blk.N." is a layer of the encoder, whose tensors have the same rules.
+// GGUF, in the layout of docs/reference/model-files.md. "enc.blk.N." is a layer of the encoder, whose tensors have the same rules.
 constexpr std::array kGgufWhisperModel{
     same("token_embd", "token_embedding"),
     same("position_embd", "position_embedding"),

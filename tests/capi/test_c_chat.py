@@ -166,7 +166,7 @@ def test_a_format_writes_what_its_template_writes(
 
 def test_every_known_template_has_a_format_and_the_page_names_it() -> None:
     sources = "".join((ROOT / f"src/text/{n}_formats.cpp").read_text() for n in ("turn", "special"))
-    page = (ROOT / "docs" / "c.md").read_text()
+    page = (ROOT / "docs" / "reference" / "c.md").read_text()
     rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
     named = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
     for name in KNOWN.values():

@@ -177,7 +177,7 @@ def test_the_example_says_what_is_wrong(swift: Swift) -> None:
 
 def test_the_page_of_the_documentation_runs(swift: Swift, tmp_path: Path) -> None:
     write_speech(tmp_path)
-    page = (ROOT / "docs" / "swift.md").read_text()
+    page = (ROOT / "docs" / "reference" / "c.md").read_text()
     program = "\n".join(re.findall(r"^```swift\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
     for name, path in (
         ("model.gguf", EMBER),

@@ -79,17 +79,15 @@ def unquantised(folder: Path) -> None:
     hf_directory.write(home, spec, random_weights(spec, seed=1), dtype="BF16")
 
 
-FILES: dict[str, Callable[[Path], None]] = {
-    "docs/adapters.md": adapters,
-    "docs/embeddings.md": encoder,
-    "docs/migrating/faster-whisper.md": speech,
-    "docs/migrating/sentence-transformers.md": encoder,
-    "docs/quantize.md": unquantised,
-    "docs/reranking.md": ranker,
-    "docs/speech.md": speech,
+FILES: dict[str, tuple[Callable[[Path], None], ...]] = {
+    "docs/embeddings-speech-images.md": (encoder, ranker, speech),
+    "docs/migrating/faster-whisper.md": (speech,),
+    "docs/migrating/sentence-transformers.md": (encoder,),
+    "docs/models.md": (adapters, unquantised),
 }
 
 
 def make_files(page: str, folder: Path) -> None:
-    """Make what a page's blocks want to find, if it wants something."""
-    FILES.get(page, lambda folder: None)(folder)
+    """Make the files that a page's blocks use."""
+    for make in FILES.get(page, ()):
+        make(folder)

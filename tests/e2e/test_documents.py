@@ -40,6 +40,9 @@ PAGES = all_pages()
 # They take seconds to measure, and what they print is read in test_cli_bench.py and its neighbours.
 MEASURES = re.compile("^akunu (bench|benchmark|profile) ", re.MULTILINE)
 
+# A line that a Python block prints, which stands after the call: `print(1 + 1)  # 2`.
+SHOWN = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
+
 
 def scripts() -> list[ParameterSet]:
     """The `sh` blocks, but for those that install, which `.ci/run` runs."""
@@ -68,6 +71,9 @@ def test_python_blocks_run_as_one_program(page: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+    written = iter(done.stdout.splitlines())
+    for line in SHOWN.findall(code):
+        assert line in written, f"{page}: {line!r} is not printed, or in another order"
 
 
 @pytest.mark.parametrize("script", scripts(), ids=str)
@@ -110,14 +116,18 @@ def test_every_block_runs_is_read_or_says_why_not(page: str) -> None:
             assert not COMMANDS.search(block.code), f"{block}: has a command"
 
 
-def test_the_page_of_the_command_line_knows_every_command_and_option() -> None:
-    from akunu.cli.app import akunu_app
+def test_the_page_of_the_command_line_is_up_to_date() -> None:
+    from tools.command_line import DOCUMENT, document
 
-    page = (CHECKOUT / "docs/command-line.md").read_text()
-    for command in akunu_app().registered_commands:
-        assert command.callback is not None
-        name = command.name or command.callback.__name__
-        assert f"`{name}`" in page or f"`akunu {name}`" in page
+    assert DOCUMENT.read_text(encoding="utf-8") == document(), "run: python -m tools.command_line"
+
+
+def test_the_charts_are_those_of_the_results() -> None:
+    from tools.speed_charts import FOLDER, charts
+
+    for name, chart in charts().items():
+        drawn = (FOLDER / name).read_text(encoding="utf-8")
+        assert drawn == chart, "run: python -m tools.speed_charts"
 
 
 def test_readme_has_the_two_commands_and_only_them() -> None:
@@ -137,7 +147,7 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
 
 
 def test_the_page_of_the_api_has_every_public_name() -> None:
-    page = (CHECKOUT / "docs/api.md").read_text()
+    page = (CHECKOUT / "docs/reference/api.md").read_text()
     shown = {line.rpartition(".")[2] for line in page.splitlines() if line.startswith("::: ")}
     errors = {name for name in akunu.__all__ if name.endswith("Error")}
     assert "::: akunu.errors" in page  # all of them

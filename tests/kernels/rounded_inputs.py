@@ -1,4 +1,4 @@
-"""What it costs that NVIDIA GPUs round inputs of matmuls (docs/kernels.md, docs/cuda.md)."""
+"""The cost of rounded inputs of matmuls on NVIDIA GPUs (docs/kernels.md, docs/architecture.md)."""
 
 from __future__ import annotations
 

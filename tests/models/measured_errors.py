@@ -1,4 +1,4 @@
-"""Errors that docs/models.md shows: lines of JSON in the file that AKUNU_MODELS_RESULTS names."""
+"""Errors for docs/reference/models.md: lines of JSON in the file of AKUNU_MODELS_RESULTS."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Every architecture in every number format on every device, beside NumPy in double.
 
 With AKUNU_MODELS_RESULTS, the name of a file, each measured error is a line of JSON in it:
-`python -m tools.models_page` makes docs/models.md of those.
+`python -m tools.models_page` makes docs/reference/models.md of those.
 """
 
 from __future__ import annotations

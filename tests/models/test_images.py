@@ -313,7 +313,7 @@ def test_a_model_that_reads_none_says_so() -> None:
         with pytest.raises(akunu.ArgumentError, match="only text is supported, ember") as error:
             ember.chat([question(drawn(1))])
         assert "messages[0]['content'][0] is of type 'image'" in str(error.value)
-        assert "docs/images.md" in str(error.value)
+        assert "docs/embeddings-speech-images.md" in str(error.value)
 
 
 def test_a_directory_without_the_encoder_s_tensors_reads_text(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Whisper models in GGUF files (docs/gguf.md): converted, quantised, and beside their directory."""
+"""Whisper models in GGUF files (docs/reference/model-files.md): converted and quantised ones."""
 
 from __future__ import annotations
 

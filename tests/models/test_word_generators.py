@@ -31,7 +31,7 @@ CONTROL = ("[UNK]", "<s>", "</s>")
 
 def word_tokenizer(kind: str, n: int) -> Tokenizer:
     """One with `n` tokens: numbers, the first ones of which have names."""
-    # No word begins as another does, unless pieces go on from there: see docs/tokenizers.md.
+    # No word begins as another does, unless pieces follow (docs/reference/model-files.md).
     pieces = ["to", "##day", "no", "##t"] if kind != "WordLevel" else []
     named = [*CONTROL, "yes", "but", "not", "today", ",", ".", *pieces]
     words = [*named, *(f"w{index}" for index in range(n - len(named)))]

@@ -82,7 +82,7 @@ def built_peer() -> str:
     """An interpreter with llama-cpp-python, whose llama.cpp has a quantiser and was built here."""
     python = os.environ.get("AKUNU_PEER_PYTHON")
     if not python:
-        pytest.skip("no AKUNU_PEER_PYTHON: see docs/benchmarks.md")
+        pytest.skip("no AKUNU_PEER_PYTHON: see docs/reference/benchmarks.md")
     return python
 
 

@@ -20,7 +20,7 @@ Measured = Callable[[str, str, float], None]
 
 
 def record(architecture: str, number_format: str, device: str, error: float) -> None:
-    """For docs/models.md, which has llama's from tests/models/test_every_format.py."""
+    """For docs/reference/models.md, which has llama's from tests/models/test_every_format.py."""
     if architecture != "llama":
         record_error(architecture, number_format, device, error)
 

@@ -22,7 +22,7 @@ import akunu
 
 pytestmark = pytest.mark.oracle
 
-# Families that tests/models/test_every_format.py has not, as docs/models.md names them.
+# Families that tests/models/test_every_format.py has not, as docs/reference/models.md names them.
 MEASURED = {"modernbert": "modern-bert", "eurobert": "eurobert", "gemma3": "gemma-embedding"}
 
 

@@ -2,7 +2,7 @@
 
 Which formats llama.cpp chooses only its quantiser can tell, which the wheel xllamacpp lacks: those
 tests are `slow`, and need AKUNU_PEER_PYTHON, an interpreter with llama-cpp-python
-(docs/benchmarks.md).
+(docs/reference/benchmarks.md).
 """
 
 from __future__ import annotations

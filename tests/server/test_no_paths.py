@@ -30,7 +30,7 @@ HELLO = [{"role": "user", "content": "Hello"}]
         ),
         ("[Errno 2] No such file: '/a/b c/d.bin'", "[Errno 2] No such file: 'd.bin'"),
         ("cannot read /a/b and /c/d/e", "cannot read b and e"),
-        ("see docs/images.md, and/or https://a.example/b/c", None),
+        ("see docs/embeddings-speech-images.md, and/or https://a.example/b/c", None),
         ("1 / 2 tokens/s, in ./models/a or ~/a/b", None),
         ("/data: is full", "data: is full"),
     ],

@@ -14,7 +14,7 @@ from akunu.ray.settings import options_of_serve as asked_of_serve
 from akunu.server.settings import declared_settings
 from lines import each_line
 
-PAGE = Path(__file__).parents[2] / "docs/serving.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/options.md"
 
 
 @pytest.fixture(autouse=True)

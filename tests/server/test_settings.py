@@ -13,7 +13,7 @@ from akunu.server.run import check_reach
 from akunu.server.settings import ServerSettings, declared_settings
 from lines import each_line
 
-PAGE = Path(__file__).parents[2] / "docs/serving.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/options.md"
 
 
 def test_a_file_has_settings_and_models(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ void test_what_gpus_are_taken() {
   {
     const Failing failing("cuModuleLoadData", 209);
     const std::string message = message_of<DeviceError>([] { create_cuda_device({}); });
-    check(contains(message, "first (made for sm_90a)") && contains(message, "docs/cuda.md"),
+    check(contains(message, "first (made for sm_90a)") && contains(message, "docs/install.md"),
           "no kernels for this GPU: " + message);
   }
   stub().set_capability(75);

@@ -1,4 +1,4 @@
-"""The tables of README.md and docs/benchmarks.md are those that scripts make of benchmarks/."""
+"""The tables of README.md and docs/reference/benchmarks.md are those that scripts make."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RAW = ROOT / "benchmarks" / "speed.csv"
     ("path", "name", "write"),
     [
         ("README.md", machines.SHORT, machines.short),
-        ("docs/benchmarks.md", machines.TABLE, machines.markdown),
+        ("docs/reference/benchmarks.md", machines.TABLE, machines.markdown),
     ],
 )
 def test_the_tables_of_machines_are_what_the_script_makes_of_the_raw_results(path, name, write):
@@ -36,7 +36,7 @@ def test_the_tables_of_machines_are_what_the_script_makes_of_the_raw_results(pat
 
 @pytest.mark.parametrize("machine", ["zen3", "zen4", "zen5"])
 def test_the_tables_of_the_page_are_what_the_script_makes_of_the_raw_results(machine):
-    page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    page = (ROOT / "docs" / "reference" / "benchmarks.md").read_text("utf-8")
     for level in ("avx2", "avx512"):
         begin, end = report.marks(f"{machine} {level}")
         if begin in page:
@@ -47,7 +47,7 @@ def test_the_tables_of_the_page_are_what_the_script_makes_of_the_raw_results(mac
 @each_line("layers", ["experts", "recurrent"])
 @each_line("level", ["avx2", "avx512"])
 def test_the_tables_of_layers_are_what_the_script_makes_of_the_raw_results(layers, level):
-    page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    page = (ROOT / "docs" / "reference" / "benchmarks.md").read_text("utf-8")
     begin, end = report.marks(f"zen4 {layers} {level}")
     table = report.markdown(results.load(RAW, f"zen4/{layers}-{level}-*"))
     assert report.replace_between(page, table, begin=begin, end=end) == page

@@ -1,4 +1,4 @@
-"""docs/performance.md: its table of floors is the tool's, of the results beside it."""
+"""docs/reference/benchmarks.md: its table of floors is the tool's, of the results beside it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_page_has_the_table_of_the_results() -> None:
     results = load(ROOT / "benchmarks" / "floors.csv", "intel-amx/floors")
-    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "benchmarks.md").read_text(encoding="utf-8")
     assert page.split(BEGIN)[1].split(END)[0].strip() == "\n".join(rows(results))
 
 

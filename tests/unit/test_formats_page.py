@@ -1,4 +1,4 @@
-"""docs/formats.md: fields and formulas of the page against the `gguf` package."""
+"""docs/reference/formats.md: fields and formulas of the page against the `gguf` package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gguf import GGMLQuantizationType, quants
 from lines import each_line
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/formats.md").read_text()
+PAGE = (ROOT / "docs/reference/formats.md").read_text()
 ROW = re.compile(
     r"^\| (\w+) \| (\d+) \| `([^`]*)` \| (?:`([^`]*)` )?\| `([^`]*)` \|$", re.MULTILINE
 )

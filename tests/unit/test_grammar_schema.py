@@ -10,7 +10,7 @@ import re
 from typing import Annotated, Any, Literal, TypedDict
 
 import pytest
-from grammar_support import ROOT, accepts
+from grammar_support import accepts
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator, Draft202012Validator
@@ -324,17 +324,6 @@ def test_pydantic_models_are_schemas() -> None:
     grammar = from_schema(User)
     assert accepts(grammar, '{"name": "Ada", "age": null}')
     assert not accepts(grammar, '{"name": ""}')
-
-
-def test_the_page_about_it_shows_what_its_code_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (ROOT / "docs" / "structured-output.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
-    shown = [block for block in blocks if re.search(r"print\(.*\) +# ", block)]
-    assert len(shown) == 2
-    for block in shown:
-        exec(block, {})
-        said = re.findall(r"^ *print\(.*\) +# (.*)$", block, flags=re.MULTILINE)
-        assert capsys.readouterr().out.splitlines() == said
 
 
 def test_a_schema_may_be_a_text() -> None:

@@ -1,4 +1,4 @@
-"""docs/models.md is what its tool makes of the results; no architecture or format is left out."""
+"""docs/reference/models.md is up to date, and has every architecture and format."""
 
 from __future__ import annotations
 

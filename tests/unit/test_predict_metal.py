@@ -1,4 +1,4 @@
-"""docs/performance.md: its predictions are the tool's, and count the bytes of real files."""
+"""docs/reference/benchmarks.md: its predictions are the tool's, of the bytes of real files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tools.make_synthetic import PRESETS, write
 from tools.predict_metal import BEGIN, END, rows, weights_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "benchmarks.md"
 
 
 def test_the_page_has_the_table() -> None:

@@ -2,7 +2,7 @@
 
     python -m tools.compare speed MODEL.gguf --peer PYTHON
     python -m tools.compare accuracy MODEL.gguf --peer PYTHON
-    python -m tools.compare report compare-MODEL.json --write docs/benchmarks.md
+    python -m tools.compare report compare-MODEL.json --write docs/reference/benchmarks.md
 
-docs/benchmarks.md says how to build the peer, what exactly is timed, and how to read the result.
+docs/reference/benchmarks.md says how to build the peer, what is timed, and how to read it.
 """

@@ -26,7 +26,7 @@ from tools.compare.speed import PAUSE_SECONDS, processor
 
 TEXTS = 32
 # Values of attention in F16: then every text, the empty one too, keeps a cosine of 0.999
-# (docs/embeddings.md).
+# (docs/embeddings-speech-images.md).
 FORMATS = {"F32": None, "F16": None, "Q8_0": None, "Q8_0, values F16": ("attn_v.weight", "F16")}
 # Their workers, and what they are called in the table.
 PEERS = {
@@ -36,7 +36,7 @@ PEERS = {
     "llama.cpp": ("embed_llama_cpp", "llama.cpp"),
 }
 # Its lines are the texts with which OpenVINO's int8 is calibrated.
-CALIBRATION = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+CALIBRATION = Path(__file__).parents[2] / "docs" / "reference" / "benchmarks.md"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Tables of several machines: a few models, prompts and tokens, next to the peer.
 
-    python -m tools.compare machines benchmarks --write docs/benchmarks.md
+    python -m tools.compare machines benchmarks --write docs/reference/benchmarks.md
     python -m tools.compare machines benchmarks --short --write README.md
 
 Of each machine the level that akunu takes there by itself, or the one that is named; of each test
@@ -75,7 +75,7 @@ def markdown(found: Sequence[tuple[Machine, Lines]]) -> str:
                 cells += [line["akunu"], line["peer"], f"{float(line['ratio']):.2f}"]
             rows.append("| " + " | ".join(cells) + " |")
         means.append(
-            "{}: {:.2f} and {:.2f} ({} formats, {} to {})".format(machine.name, *_means(lines))
+            "{}: {:.2f} and {:.2f} ({} formats, {} to {})".format(machine.name, *ratio_means(lines))
         )
     versions = {line["peer_version"] for _, lines in found for line in lines.values()}
     facts = (
@@ -86,7 +86,7 @@ def markdown(found: Sequence[tuple[Machine, Lines]]) -> str:
     return "\n".join([*rows, "", facts])
 
 
-def _means(lines: Lines) -> tuple[float, float, int, str, str]:
+def ratio_means(lines: Lines) -> tuple[float, float, int, str, str]:
     """Geometric means of ratios, prompts and tokens; the number of formats; first and last date."""
     ratios = {
         test: [float(line["ratio"]) for (_, name), line in lines.items() if name == test]
@@ -102,7 +102,7 @@ def short(found: Sequence[tuple[Machine, Lines]]) -> str:
     rows = ["| two cores of | prompts | generated tokens | formats | measured |"]
     rows.append("|---|---:|---:|---:|---|")
     for machine, lines in found:
-        prompts, tokens, n_formats, _, last = _means(lines)
+        prompts, tokens, n_formats, _, last = ratio_means(lines)
         rows.append(f"| {machine.name} | {prompts:.1f} | {tokens:.1f} | {n_formats} | {last} |")
     return "\n".join(rows)
 

@@ -9,7 +9,7 @@
 //    (`most_gumbel`) says which lanes can still win; only where one can are the logarithms taken.
 //    No noise exceeds kLargestNoise, so candidates with z below `bound` are never looked at.
 // 4. Where to change it. The mathematics is step 6 of sample in docs/kernels.md, and a GPU's too.
-//    The random numbers: philox.h. What a draw costs: docs/performance.md.
+//    The random numbers: philox.h. What a draw costs: docs/reference/benchmarks.md.
 #pragma once
 
 #include "core/rows.h"

@@ -8,7 +8,7 @@
 //    one's bucket is a multiplication. They are filled in place, without a second list. A bucket
 //    becomes a heap only when it is reached: what is never handed out is never sorted.
 // 4. Where to change it. The size of buckets: kPerBucket, kMostBuckets. The order: candidates.h.
-//    What a draw costs: docs/performance.md, tools/sampling_cost.
+//    What a draw costs: docs/reference/benchmarks.md, tools/sampling_cost.
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-"""GGUF files: values and tensors into bytes, in the layout that docs/gguf.md reads."""
+"""GGUF files: values and tensors into bytes, in the layout of docs/reference/model-files.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A directory's Whisper model as the keys of a GGUF file: the layout of docs/gguf.md."""
+"""A directory's Whisper model as keys of a GGUF file, as docs/reference/model-files.md says."""
 
 from __future__ import annotations
 

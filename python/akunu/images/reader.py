@@ -318,7 +318,8 @@ def refuse_images(messages: object, who: str) -> None:
             if is_image(part):
                 raise ArgumentError(
                     f"messages[{index}]['content'][{at}] is of type {part['type']!r}: only text "
-                    f"is supported, {who} does not read images; docs/images.md lists models that do"
+                    f"is supported, {who} does not read images; "
+                    "docs/embeddings-speech-images.md lists models that do"
                 )
 
 

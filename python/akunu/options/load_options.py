@@ -70,7 +70,7 @@ class ModelOptions:
         "INTEGER|auto",
         calls=_ANY,
         other_names=("num_thread",),
-        more="The [measurement](cpu.md#threads) takes about a second. The text is the same.",
+        more="The [measurement](../speed.md#threads) takes about a second. The text is the same.",
         group=MEMORY,
         range_is=f"1 to {MAX_THREADS}, or auto",
         default_is="one per core",
@@ -83,7 +83,7 @@ class ModelOptions:
         "BYTES",
         calls=_ANY,
         packed="Q",
-        more="[Which weights stay there](cuda.md#models-larger-than-the-gpu).",
+        more="[Which weights stay there](../models.md#models-larger-than-the-gpu).",
         group=MEMORY,
         default_is="all that is free",
     )
@@ -92,7 +92,7 @@ class ModelOptions:
         Integers(1, MAX_GPUS),
         "GPUs that compute a model together (tensor parallel).",
         calls=_TEXTS,
-        more="[Each a share](cuda.md#several-gpus) of heads and columns.",
+        more="[Each a share](../models.md#several-gpus) of heads and columns.",
         group=MEMORY,
     )
     kv_type: str = option(
@@ -102,7 +102,7 @@ class ModelOptions:
         "TYPE",
         calls=_TEXTS,
         more="`q8_0` takes 53 % of the memory of `f16`, and `q4_0` (keys in Q8_0, values in Q4_0) "
-        "41 %; [the cost in accuracy](decisions/attention-and-cache.md).",
+        "41 %; [the cost in accuracy](../decisions/attention-and-cache.md).",
         group=MEMORY,
     )
     kv_memory: int | None = option(
@@ -123,7 +123,7 @@ class ModelOptions:
         "FOLDER",
         calls=_PROMPTS,
         more="Prefixes that no longer fit in memory are read from it as well "
-        "([below](#prefixes-on-the-disk)).",
+        "([prefixes on the disk](../python.md#prefixes-on-the-disk)).",
         group=MEMORY,
         default_is="none",
     )
@@ -141,7 +141,7 @@ class ModelOptions:
         "Draft tokens with the model's own prediction head. The completion stays the same.",
         calls=_CHATS,
         packed="?",
-        more="Qwen3.5 and Qwen3-Next have one ([below](#continue-a-text)).",
+        more="Qwen3.5 and Qwen3-Next have one ([drafts](../python.md#draft-tokens)).",
     )
 
 
@@ -179,7 +179,7 @@ class LoadOptions(ModelOptions):
         is_list=True,
         calls=_CHATS,
         accepts="Mapping[str, str | os.PathLike[str]] | None",
-        more="Requests name it; see [adapters.md](adapters.md).",
+        more="Requests name it; see [adapters](../models.md#adapters).",
     )
     mmproj: str | os.PathLike[str] | None = option(
         None,
@@ -187,7 +187,7 @@ class LoadOptions(ModelOptions):
         "The image encoder of a GGUF model: its mmproj file.",
         "FILE",
         calls=_CHATS,
-        more="As llama.cpp's tools write it ([images](images.md)).",
+        more="As llama.cpp's tools write it ([images](../embeddings-speech-images.md#images)).",
     )
     draft: str | os.PathLike[str] | None = option(
         None,
@@ -196,7 +196,7 @@ class LoadOptions(ModelOptions):
         "stays the same.",
         "MODEL",
         calls=_CHATS,
-        more="See [below](#continue-a-text).",
+        more="See [drafts](../python.md#draft-tokens).",
     )
 
     def __post_init__(self) -> None:

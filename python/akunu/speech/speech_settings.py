@@ -57,7 +57,7 @@ class SpeechSettings:
 
     @classmethod
     def of_metadata(cls, metadata: Metadata, where: str) -> SpeechSettings:
-        """Read the keys of a GGUF file (docs/gguf.md); those that are not there say nothing.
+        """Read the keys of a GGUF file (docs/reference/model-files.md); missing keys say nothing.
 
         `where`: the file, for messages. Raises ModelFormatError for a key of another type.
         """

@@ -6,7 +6,7 @@
 //   for (const GgufTensor& tensor : file.tensors()) use(tensor.name, file.tensor_bytes(tensor));
 //
 // Opening checks the whole file: every count, length, offset and product before it is believed.
-// What is returned needs no further check, except for its meaning. docs/gguf.md says what is
+// What is returned needs no further check, except for its meaning. docs/reference/model-files.md says what is
 // accepted and what is refused.
 #pragma once
 

@@ -19,7 +19,7 @@ except ImportError as error:
     except ImportError as other:
         sys.exit(
             f"{sys.executable} has no llama-cpp-python ({error}) and no xllamacpp that fits "
-            f"({other}); see docs/benchmarks.md"
+            f"({other}); see docs/reference/benchmarks.md"
         )
 
 __all__ = ["PEER", "api", "every_logit", "load_model", "new_context", "tokenise"]

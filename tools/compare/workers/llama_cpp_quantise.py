@@ -9,7 +9,9 @@ from llama_cpp_api import PEER, api
 
 def main(source: str, target: str, file_type: int, pure: bool) -> None:
     if not hasattr(api, "llama_model_quantize"):
-        sys.exit(f"{PEER} has no quantiser, llama-cpp-python has one; see docs/benchmarks.md")
+        sys.exit(
+            f"{PEER} has no quantiser, llama-cpp-python has one; see docs/reference/benchmarks.md"
+        )
     options = api.llama_model_quantize_default_params()
     options.ftype = file_type
     options.pure = pure

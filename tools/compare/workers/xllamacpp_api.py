@@ -6,7 +6,7 @@ memory is overwritten: another version than `VERSION`, or other default values t
 raise ImportError. What is defined here has the names that `llama_cpp` (llama-cpp-python) has.
 
 The library exports neither `llama_model_quantize` nor anything for instructions beyond AVX2: speed
-is compared with a llama.cpp that was built for the machine (docs/benchmarks.md).
+is compared with a llama.cpp that was built for the machine (docs/reference/benchmarks.md).
 """
 
 from __future__ import annotations

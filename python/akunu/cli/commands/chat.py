@@ -204,8 +204,8 @@ class ChatCommand:
             return []
         if not model.reads_images:
             raise ArgumentError(
-                f"--image: {title_of(model)} does not read images; docs/images.md lists models "
-                f"that do"
+                f"--image: {title_of(model)} does not read images; "
+                "docs/embeddings-speech-images.md lists models that do"
             )
         return [read_image(path) for path in self.images]
 

@@ -1,4 +1,4 @@
-"""What fields ask for, for the OpenAPI document and docs/request-fields.md.
+"""What fields ask for, for the OpenAPI document and docs/reference/request-fields.md.
 
 Most names mean the same in every API; where one does not, its table says so in a note.
 """

@@ -97,8 +97,8 @@ class ApiError(AkunuError):
 def without_folders(text: str) -> str:
     """Return a text with the last part alone of each absolute path in it.
 
-    >>> without_folders("/srv/my models/a.gguf, byte 24: cut off; see docs/gguf.md")
-    'a.gguf, byte 24: cut off; see docs/gguf.md'
+    >>> without_folders("/srv/my models/a.gguf, byte 24: cut off; see docs/models.md")
+    'a.gguf, byte 24: cut off; see docs/models.md'
     """
     return _FOLDERS.sub("", text)
 
