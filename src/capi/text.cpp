@@ -6,6 +6,7 @@
 #include "capi/objects.h"
 #include "files/model_source.h"
 #include "text/directory_vocabulary.h"
+#include "text/gguf_vocabulary.h"
 
 namespace akunu::capi {
 

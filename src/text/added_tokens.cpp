@@ -4,10 +4,13 @@
 #include <optional>
 
 #include "core/error.h"
+#include "files/gguf/gguf.h"
 
 namespace akunu {
 namespace {
 
+// What a file has for each of them, in the order of the library: special tokens first.
+constexpr std::string_view kAddedTokens = "akunu.tokenizer.added_tokens";
 constexpr uint32_t kBits = 5;  // of a number that are no id
 
 AddedToken token_of(int64_t number, size_t index, size_t n_tokens) {
@@ -72,12 +75,6 @@ std::vector<AddedToken> by_name(const GgufFile& file, std::span<const std::strin
 }
 
 }  // namespace
-
-uint32_t number_of(const AddedToken& token) {
-  return token.id << kBits | uint32_t{token.lstrip} | uint32_t{token.rstrip} << 1 |
-         uint32_t{token.single_word} << 2 | uint32_t{token.normalized} << 3 |
-         uint32_t{token.is_piece} << 4;
-}
 
 std::vector<AddedToken> read_added(const GgufFile& file, std::span<const std::string> tokens,
                                    std::span<const uint32_t> names) {

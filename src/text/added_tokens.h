@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "files/gguf/gguf.h"
-
 namespace akunu {
+
+class GgufFile;
 
 struct AddedToken {
   uint32_t id;
@@ -20,10 +20,6 @@ struct AddedToken {
   bool normalized = false;   // looked for in the normalised text, by its own normalised text
   bool is_piece = false;     // the model's own vocabulary has it: ordinary text may become it
 };
-
-// What the key has for each of them, in the order of the library: special tokens first.
-inline constexpr std::string_view kAddedTokens = "akunu.tokenizer.added_tokens";
-uint32_t number_of(const AddedToken& token);
 
 // Of a file's own key, or what llama.cpp knows by the names of some models. `names`: the ids of control,
 // unknown and user-defined tokens. Throws ModelFormatError for ids that are none.

@@ -4,12 +4,13 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <unordered_map>
+#include <utility>
 
 #include "core/error.h"
 #include "files/json_file.h"
 #include "files/mapped_file.h"
 #include "files/printable.h"
-#include "text/gguf_metadata.h"
 #include "text/tokenizer_json.h"
 
 namespace akunu {
@@ -90,7 +91,7 @@ class DirectoryReader {
     config_ = json_file(folder / "config.json").value_or(JsonValue{});
   }
 
-  std::unique_ptr<const Vocabulary> read() {
+  VocabularySource read() {
     const JsonValue* model = member(&described_, "model");
     if (model == nullptr || model->kind != Kind::object) refuse_form("model is no object");
     const std::string type = text_in(model, "type");
@@ -100,13 +101,8 @@ class DirectoryReader {
       read_unigram(*model);
     else
       read_bpe(*model, type);
-    if (const std::string source = chat_template(); !source.empty())
-      metadata_.put("tokenizer.chat_template", std::string_view(source));
-    const std::string file = metadata_.file();
-    const auto* bytes = reinterpret_cast<const std::byte*>(file.data());
-    return read_vocabulary(
-        GgufFile::parse({bytes, file.size()}, (folder_ / "tokenizer.json").string()),
-        std::move(more_));
+    source_.chat_template = chat_template();
+    return std::move(source_);
   }
 
  private:
@@ -125,12 +121,12 @@ class DirectoryReader {
         steps_of(described_, "pre_tokenizer", "pretokenizers");
     const bool is_byte_level = std::ranges::any_of(
         steps, [](const JsonValue* step) { return text_in(step, "type") == "ByteLevel"; });
-    metadata_.put("tokenizer.ggml.model", std::string_view(is_byte_level ? "gpt2" : "llama"));
+    source_.model = is_byte_level ? TokenizerModel::byte_level : TokenizerModel::sentencepiece;
     read_normalizer(is_byte_level);
     if (is_byte_level)
       read_cuts(steps, is_set(&model, "ignore_merges"));
     else
-      check_cuts(steps, !more_.spells_spaces_late);
+      check_cuts(steps, !source_.spells_spaces_late);
     read_tokens(model, is_byte_level ? Spelling::bytes : Spelling::characters,
                 text_in(&model, "unk_token"));
     read_merges(model);
@@ -178,10 +174,9 @@ class DirectoryReader {
     if (text_in(member(&described_, "pre_tokenizer"), "type") != "BertPreTokenizer")
       refuse_part("pre_tokenizer is not one of BERT's, which WordPiece has here");
     const bool lowercase = is_set(normalizer, "lowercase", true);
-    metadata_.put("tokenizer.ggml.model", std::string_view("bert"));
-    metadata_.put("tokenizer.ggml.normalizer.lowercase", lowercase);
-    metadata_.put("tokenizer.ggml.normalizer.strip_accents",
-                  is_set(normalizer, "strip_accents", lowercase));
+    source_.model = TokenizerModel::wordpiece;
+    source_.lowercase = lowercase;
+    source_.strip_accents = is_set(normalizer, "strip_accents", lowercase);
     std::string unknown = text_in(&model, "unk_token");
     if (unknown.empty()) unknown = "[UNK]";
     read_tokens(model, Spelling::word_pieces, unknown);
@@ -189,9 +184,9 @@ class DirectoryReader {
     const JsonValue* processor = member(&described_, "post_processor");
     const std::optional<Frame> frame = processor == nullptr ? std::nullopt : frame_of(*processor);
     if (!frame || !frame->before || !frame->behind ||
-        std::max(*frame->before, *frame->behind) >= tokens_.size())
+        std::max(*frame->before, *frame->behind) >= source_.tokens.size())
       refuse_part("post_processor does not put one token before a text and one behind it");
-    metadata_.put("tokenizer.ggml.seperator_token_id", *frame->behind);  // spelled so in files
+    source_.separator.id = *frame->behind;
     read_special(Frame{frame->before, std::nullopt}, true);
   }
 
@@ -213,18 +208,17 @@ class DirectoryReader {
     put_tokens(std::move(by_id), [&](uint32_t id, const std::string&) {
       return id == unknown ? TokenType::unknown : TokenType::normal;
     });
-    if (unknown >= tokens_.size()) refuse_form("model.unk_id is no token");
+    if (unknown >= source_.tokens.size()) refuse_form("model.unk_id is no token");
     unknown_ = unknown;
-    scores.resize(tokens_.size());
-    metadata_.put("tokenizer.ggml.model", std::string_view("t5"));
-    metadata_.put("tokenizer.ggml.scores", std::span<const double>(scores));
-    more_.unigram = unigram_steps(described_);
+    scores.resize(source_.tokens.size());
+    source_.model = TokenizerModel::unigram;
+    source_.scores = std::move(scores);
+    source_.unigram = unigram_steps(described_);
     read_special(read_frame());
   }
 
   void read_cuts(const std::vector<const JsonValue*>& steps, bool ignore_merges) {
-    more_.splits.emplace();
-    more_.ignore_merges = ignore_merges;
+    source_.ignore_merges = ignore_merges;
     for (const JsonValue* step : steps) {
       const std::string type = text_in(step, "type"), behaviour = text_in(step, "behavior");
       const std::string pattern = text_in(member(step, "pattern"), "Regex");
@@ -234,14 +228,14 @@ class DirectoryReader {
       if (type == "ByteLevel") {
         if (is_set(step, "add_prefix_space"))
           refuse_part("pre_tokenizer ByteLevel with add_prefix_space is not supported");
-        if (is_set(step, "use_regex", true)) more_.splits->emplace_back(kByteLevelCut);
+        if (is_set(step, "use_regex", true)) source_.splits.emplace_back(kByteLevelCut);
       } else if (type == "Digits") {
-        more_.splits->emplace_back(is_set(step, "individual_digits") ? R"(\p{N})" : R"(\p{N}+)");
+        source_.splits.emplace_back(is_set(step, "individual_digits") ? R"(\p{N})" : R"(\p{N}+)");
       } else if (type == "Punctuation" && (behaviour == "Isolated" || behaviour == "Contiguous")) {
-        more_.splits->push_back(std::string(kPunctuationCut) +
-                                (behaviour == "Contiguous" ? "+" : ""));
+        source_.splits.push_back(std::string(kPunctuationCut) +
+                                 (behaviour == "Contiguous" ? "+" : ""));
       } else if (type == "Split" && (isolates || keeps) && !pattern.empty()) {
-        more_.splits->push_back(pattern);
+        source_.splits.push_back(pattern);
       } else {
         refuse_part("pre_tokenizer " + printable(type) + " is not supported in C");
       }
@@ -277,8 +271,7 @@ class DirectoryReader {
     unknown_ = find_token(unknown);
   }
 
-  // Puts the added tokens among the model's, and all under GGUF's keys. `type_of`: of one that was not added,
-  // whose text it may change.
+  // Puts the added tokens among the model's. `type_of`: of one that was not added, whose text it may change.
   template <class TypeOf>
   void put_tokens(std::map<uint32_t, std::string> by_id, const TypeOf& type_of) {
     std::map<uint32_t, TokenType> added;
@@ -306,29 +299,25 @@ class DirectoryReader {
     if (n > 2 * by_id.size() + 1024)
       refuse_form("the largest token id is " + std::to_string(n - 1) + ", and there are " +
                   std::to_string(by_id.size()) + " tokens");
-    tokens_.resize(n);
-    std::vector<uint32_t> types(n, static_cast<uint32_t>(TokenType::unused));
+    source_.tokens.resize(n);
+    source_.types.assign(n, TokenType::unused);
     for (auto& [id, text] : by_id) {
       const auto kind = added.find(id);
       std::string spelled = text;
       const TokenType own = type_of(id, spelled);
       const bool is_own = kind == added.end();
-      types[id] = static_cast<uint32_t>(is_own || own == TokenType::unknown ? own : kind->second);
-      tokens_[id] = is_own ? std::move(spelled) : std::move(text);
+      source_.types[id] = is_own || own == TokenType::unknown ? own : kind->second;
+      source_.tokens[id] = is_own ? std::move(spelled) : std::move(text);
     }
     if (const size_t rows = n_rows(); rows > 0 && rows < n) {  // the model has no more
-      tokens_.resize(rows);
-      types.resize(rows);
+      source_.tokens.resize(rows);
+      source_.types.resize(rows);
     }
     special.insert(special.end(), others.begin(), others.end());
-    std::vector<uint32_t> numbers;
     for (const AddedToken& token : special)
-      if (token.id < tokens_.size()) numbers.push_back(number_of(token));
-    if (!numbers.empty()) metadata_.put(kAddedTokens, std::span<const uint32_t>(numbers));
-    for (uint32_t id = 0; id < tokens_.size(); ++id)
-      if (!tokens_[id].empty()) ids_.emplace(tokens_[id], id);
-    metadata_.put("tokenizer.ggml.tokens", std::span<const std::string>(tokens_));
-    metadata_.put("tokenizer.ggml.token_type", std::span<const uint32_t>(types));
+      if (token.id < source_.tokens.size()) source_.added.push_back(token);
+    for (uint32_t id = 0; id < source_.tokens.size(); ++id)
+      if (!source_.tokens[id].empty()) ids_.emplace(source_.tokens[id], id);
   }
 
   // Of the model's embeddings; 0 where config.json does not say.
@@ -343,7 +332,8 @@ class DirectoryReader {
   void read_merges(const JsonValue& model) {
     const JsonValue* merges = member(&model, "merges");
     if (merges == nullptr || merges->kind != Kind::array) refuse_form("model.merges is no list");
-    std::vector<std::string> joined;
+    std::vector<std::string>& joined = source_.merges;
+    joined.reserve(merges->items.size());
     for (const JsonValue& merge : merges->items) {
       const bool is_pair = merge.kind == Kind::array && merge.items.size() == 2 &&
                            merge.items[0].kind == Kind::string &&
@@ -353,7 +343,6 @@ class DirectoryReader {
                     "] is neither a string nor a pair of them");
       joined.push_back(is_pair ? merge.items[0].text + " " + merge.items[1].text : merge.text);
     }
-    metadata_.put("tokenizer.ggml.merges", std::span<const std::string>(joined));
   }
 
   void read_normalizer(bool is_byte_level) {
@@ -373,9 +362,9 @@ class DirectoryReader {
       else
         refuse_part("normalizer " + printable(type) + " is not supported in C");
     }
-    more_.spells_spaces_late = !is_byte_level && !spells_spaces;
-    metadata_.put("tokenizer.ggml.normalizer.nfc", nfc);
-    metadata_.put("tokenizer.ggml.add_space_prefix", prefixes);
+    source_.spells_spaces_late = !is_byte_level && !spells_spaces;
+    source_.nfc = nfc;
+    source_.add_space_prefix = prefixes;
   }
 
   std::optional<Frame> read_frame() {
@@ -390,8 +379,7 @@ class DirectoryReader {
 
   // `is_wordpiece`: what opens a text is what the template says, whatever the settings do.
   void read_special(const std::optional<Frame>& frame, bool is_wordpiece = false) {
-    std::map<std::string_view, std::optional<uint32_t>> special;
-    for (const std::string_view name : {"bos", "eos", "pad", "unk"}) {
+    const auto find = [&](std::string_view name) {
       const std::string key = std::string(name) + "_token";
       const JsonValue* token = member(&settings_, key);
       std::optional<uint32_t> id =
@@ -399,25 +387,21 @@ class DirectoryReader {
                                                                      : text_in(&settings_, key));
       if (!id && (name == "bos" || name == "eos") && settings_.find(key) == nullptr)
         if (const auto listed = listed_ids(key + "_id"); !listed.empty()) id = listed[0];
-      special[name] = id;
-    }
-    if (!special["unk"]) special["unk"] = unknown_;
-    if (is_wordpiece) special["bos"] = frame->before;
+      return id;
+    };
+    source_.bos.id = is_wordpiece ? frame->before : find("bos");
+    source_.eos.id = find("eos");
+    source_.pad.id = find("pad");
+    source_.unknown.id = find("unk");
+    if (!source_.unknown.id) source_.unknown.id = unknown_;
     if (frame && frame->behind) {
-      special["eos"] = frame->behind;
-      if (frame->before) special["bos"] = frame->before;
+      source_.eos.id = frame->behind;
+      if (frame->before) source_.bos.id = frame->before;
     }
-    constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-        {"bos", "bos"}, {"eos", "eos"}, {"pad", "padding"}, {"unk", "unknown"}};
-    for (const auto& [name, key] : kNames)
-      if (const auto& id = special[name])
-        metadata_.put("tokenizer.ggml." + std::string(key) + "_token_id", *id);
-    metadata_.put("tokenizer.ggml.add_bos_token",
-                  is_set(&settings_, "add_bos_token", frame && frame->before));
-    metadata_.put("tokenizer.ggml.add_eos_token",
-                  is_set(&settings_, "add_eos_token", frame && frame->behind));
+    source_.add_bos = is_set(&settings_, "add_bos_token", frame && frame->before);
+    source_.add_eos = is_set(&settings_, "add_eos_token", frame && frame->behind);
     for (const uint32_t id : listed_ids("eos_token_id"))
-      if (id < tokens_.size()) more_.stops.push_back(id);
+      if (id < source_.tokens.size()) source_.stops.push_back(id);
   }
 
   // As generation_config.json and config.json have them, each once.
@@ -457,18 +441,17 @@ class DirectoryReader {
 
   const fs::path folder_;
   JsonValue described_, settings_, generation_, config_;
-  GgufMetadata metadata_;
-  std::vector<std::string> tokens_;
-  std::unordered_map<std::string, uint32_t> ids_;
+  VocabularySource source_;
+  std::unordered_map<std::string_view, uint32_t> ids_;  // of its tokens
   std::optional<uint32_t> unknown_;
-  BesideGguf more_;
 };
 
 }  // namespace
 
 std::unique_ptr<const Vocabulary> read_directory_vocabulary(const std::string& path) {
   const fs::path given(path);
-  return DirectoryReader(fs::is_directory(given) ? given : given.parent_path()).read();
+  return make_vocabulary(
+      DirectoryReader(fs::is_directory(given) ? given : given.parent_path()).read());
 }
 
 }  // namespace akunu

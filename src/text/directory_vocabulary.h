@@ -1,6 +1,6 @@
 // The tokenizer of a Hugging Face or MLX directory, as tokenizer.json and the files beside it describe it.
-// It is put under GGUF's keys and read as a GGUF file's, so that both obey the same checks. The rules are
-// those of the Python package (akunu/tokenizers/directory_vocabulary.py); the reasons for them are given there.
+// Its tokens obey the same checks as a GGUF file's. The rules are those of the Python package
+// (akunu/tokenizers/directory_vocabulary.py); the reasons for them are given there.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The vocabulary in a GGUF file's metadata, checked: every id is in range, every array as long as it
-// must be. The rules are those of the Python package (akunu/tokenizers/vocabulary.py); the reasons for them are given there.
+// The vocabulary that a tokenizer is made from, checked: every id is in range, every array as long as it must be. The rules
+// are those of the Python package (akunu/tokenizers/vocabulary.py); the reasons for them are given there.
 #pragma once
 
 #include <cstdint>
@@ -10,37 +10,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "files/gguf/gguf.h"
 #include "models/common/pre_tokenizers.h"
 #include "text/added_tokens.h"
 #include "text/unigram.h"
+#include "text/vocabulary_source.h"
 
 namespace akunu {
 
-enum class TokenType : uint8_t {
-  undefined = 0,
-  normal = 1,
-  unknown = 2,
-  control = 3,
-  user_defined = 4,
-  unused = 5,
-  byte = 6,
-};
-
-enum class TokenizerModel : uint8_t { byte_level, sentencepiece, wordpiece, gemma4, unigram };
-
 // U+2581: how SentencePiece and WordPiece vocabularies spell a space.
 inline constexpr std::string_view kSpelledSpace = "\xE2\x96\x81";
-
-// What a directory says of a vocabulary and GGUF has no keys for.
-struct BesideGguf {
-  std::vector<uint32_t> stops = {};
-  // How text is cut before merging, where the file says it itself.
-  std::optional<std::vector<std::string>> splits = {};
-  bool ignore_merges = false;
-  std::optional<UnigramSteps> unigram = {};
-  bool spells_spaces_late = false;
-};
 
 struct Vocabulary {
   TokenizerModel model;
@@ -62,10 +40,9 @@ struct Vocabulary {
   UnigramSteps unigram;                           // of Unigram
   std::vector<uint32_t> stops;                    // ascending
   std::string chat_template;                      // empty: none that is usable
-  BesideGguf beside = {};                         // what `pre` refers to, where no family has it
+  std::vector<std::string> splits = {};           // what `pre` refers to, where no family has it
   std::vector<std::string_view> own_splits = {};  // likewise
   PreTokenizer own_pre = {};                      // likewise
-  std::vector<std::string> notes;                 // what the file says and was ignored, a line each
   // Added tokens for which the type alone does not say how they are found in a text, in the order in which
   // they are tried. From a tokenizer.json: all added tokens.
   std::vector<AddedToken> added = {};
@@ -77,10 +54,8 @@ struct Vocabulary {
   }
 };
 
-// Throws ModelFormatError for what contradicts itself, UnsupportedModelError for a tokenizer model
-// or pre-tokenizer that akunu does not have. What a model can do without is ignored, with a note.
-// The result refers to nothing in the file.
-std::unique_ptr<const Vocabulary> read_vocabulary(const GgufFile& file, BesideGguf beside = {});
+// Throws ModelFormatError for what contradicts itself. What a model can do without is ignored.
+std::unique_ptr<const Vocabulary> make_vocabulary(VocabularySource source);
 
 // The byte that a token spelled `<0xAB>` stands for.
 std::optional<uint8_t> byte_of(std::string_view token);

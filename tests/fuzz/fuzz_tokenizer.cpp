@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "text/expression.h"
+#include "text/gguf_vocabulary.h"
 #include "text/tokenizer.h"
 #include "text/unicode.h"
 
