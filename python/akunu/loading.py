@@ -28,6 +28,7 @@ from akunu.storage.draft_vocabulary import check_draft_vocabulary
 from akunu.storage.loaded_files import LoadedFiles
 from akunu.storage.model_files import open_model_files, read_tokenizer
 from akunu.storage.native_load import begin_load
+from akunu.templates.chosen_template import template_text
 from akunu.thread_choice import with_chosen_threads
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def load(
     """
     chosen = LoadOptions(**options)  # type: ignore[arg-type]  # None is the default
     flag("local_only", local_only)
+    template = None if chosen.chat_template is None else template_text(chosen.chat_template)
     path = find_model(path_or_name, chosen, local_only=local_only)
     if path.suffix != ".gguf":  # which is looked into below, when it is open
         _refuse_speech(path)
@@ -83,6 +85,8 @@ def load(
         if files.get("general.architecture") == "whisper":
             raise _speech_refusal(path)
         tokenizer = read_tokenizer(files)
+        if template is not None:
+            tokenizer = tokenizer._with_chat_template(template)
         if draft_path is not None:
             check_draft_vocabulary(tokenizer, path, draft_path)
     except (AkunuError, OSError):

@@ -66,7 +66,8 @@ FirstModel = Annotated[
 ]
 _SERVE_HELP = """Serve models over OpenAI's HTTP API.
 
-MODEL is a model as in other commands, or NAME=MODEL to choose its name. Default: ember. An option
+MODEL is a model as in other commands, or NAME=MODEL to choose its name. Default: ember, and every
+other model on this machine. An option
 can also be set in the table [serve] of akunu.toml (port = 8000) or in the environment
 (AKUNU_SERVE_PORT=8000). API keys are set in one of these two: AKUNU_SERVE_API_KEYS."""
 
@@ -367,11 +368,20 @@ def inspect(
     model: options.Model = "ember",
     *,
     load: Loading,
+    template: Annotated[
+        bool,
+        typer.Option(
+            "--template",
+            help="Show a conversation as the chat template writes it, and what the template knows.",
+        ),
+    ] = False,
     json: options.Json = False,
 ) -> int:
     """Show the content of a model file and the memory that it needs."""
 
     def run() -> int:
+        if template:
+            return commands.inspect_template.show_template(model, load(), as_json=json)
         return commands.inspect.show_model(model, load(), as_json=json)
 
     return console.reported(run)

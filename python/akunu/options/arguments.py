@@ -164,6 +164,9 @@ class LoadArguments(TypedDict, total=False):
     mmproj: str | os.PathLike[str] | None
     """The image encoder of a GGUF model: its mmproj file."""
 
+    chat_template: str | os.PathLike[str] | None
+    """A file with a Jinja chat template, in place of the model's own."""
+
     draft: str | os.PathLike[str] | None
     """A smaller model with the same vocabulary that drafts tokens. The completion stays the
     same."""

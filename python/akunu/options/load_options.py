@@ -189,6 +189,14 @@ class LoadOptions(ModelOptions):
         calls=_CHATS,
         more="As llama.cpp's tools write it ([images](../embeddings-speech-images.md#images)).",
     )
+    chat_template: str | os.PathLike[str] | None = option(
+        None,
+        path_of("the path of a file, or a template"),
+        "A file with a Jinja chat template, in place of the model's own.",
+        "FILE",
+        calls=("inspect", "chat"),
+        more="In Python also the template's text.",
+    )
     draft: str | os.PathLike[str] | None = option(
         None,
         path_of("a path or name of a model"),

@@ -18,6 +18,8 @@ from akunu.server.served_model import ServedModel
 Discover = Callable[[], Mapping[str, str]]
 """Returns the models that are on this machine now: their sources by name."""
 
+_OWN_FILES: Final = ("mmproj", "chat_template", "draft")
+"""Options of loading that belong to one model: see `own_file_of`."""
 _LATEST: Final = ":latest"
 _LOOK_AGAIN_SECONDS: Final = 1.0
 """A name that is unknown makes the server look for new models, at most this often."""
@@ -80,7 +82,7 @@ class Catalogue:
         for name, served in list(self._models.items()):
             if served.is_discovered and name not in there and served.state == "unloaded":
                 del self._models[name], self._by_name[name]
-        own = replace(self._options, adapters=None, mmproj=None, draft=None)
+        own = replace(self._options, adapters=None, **dict.fromkeys(_OWN_FILES))
         for name, source in there.items():
             if name not in self._by_name:
                 served = ServedModel(name, source, own, is_discovered=True)
@@ -159,10 +161,9 @@ def _options_of(name: str, options: LoadOptions, names: Sequence[str]) -> LoadOp
     """Return how a model is loaded, with the adapters and files that are its own."""
     if options.adapters:
         options = replace(options, adapters=adapters_of(name, options, names))
-    if options.mmproj is not None:
-        file = own_file_of(name, "mmproj", os.fspath(options.mmproj), names)
-        options = replace(options, mmproj=file)
-    if options.draft is not None:
-        draft = own_file_of(name, "draft", os.fspath(options.draft), names)
-        options = replace(options, draft=draft)
-    return options
+    own = {}
+    for option in _OWN_FILES:
+        file = getattr(options, option)
+        if file is not None:
+            own[option] = own_file_of(name, option, os.fspath(file), names)
+    return replace(options, **own)

@@ -261,6 +261,13 @@ class ServerSettings(ModelOptions):
         "FILE",
         group=USUAL,
     )
+    chat_template: str | None = option(
+        None,
+        _text,
+        "A file with a Jinja chat template, in place of the model's own. With several "
+        "models, write NAME=FILE,NAME=FILE.",
+        "FILE",
+    )
     draft: str | None = option(
         None,
         _text,

@@ -36,6 +36,7 @@ from akunu.tokenizers.text_models import Encode
 from akunu.tokenizers.token_bound import TokenBound
 from akunu.tokenizers.token_matcher import TokenMatcher, spaces_begin, spaces_end
 from akunu.tokenizers.vocabulary import (
+    CHAT_TEMPLATE,
     CONTROL,
     UNKNOWN,
     USER_DEFINED,
@@ -108,6 +109,15 @@ class Tokenizer:
             return cls.from_metadata(file)
         except (ModelFormatError, UnsupportedModelError) as error:
             raise type(error)(f"{file.path}: {error}") from None
+
+    def _with_chat_template(self, source: str) -> Tokenizer:
+        """Return a tokenizer of the same tokens with another chat template."""
+        kept = [note for note in self.notes if CHAT_TEMPLATE not in note]
+        return type(self)(
+            replace(
+                self._vocabulary, chat_template=source, chat_template_fault="", notes=tuple(kept)
+            )
+        )
 
     @classmethod
     def from_metadata(cls, metadata: Metadata) -> Tokenizer:
