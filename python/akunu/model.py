@@ -248,6 +248,7 @@ class Model(EncoderCalls):
         thinking: bool | str | None = None,
         thinking_budget: int | None = None,
         template_variables: Mapping[str, Any] | None = None,
+        continue_final_message: bool = False,
         stream: bool = False,
         n: int | None = None,
         priority: int = 0,
@@ -267,7 +268,9 @@ class Model(EncoderCalls):
         before it answers (True, False), or how much ("low", "medium", "high"); None leaves it to
         the template. What it thinks is in `reply.reasoning`, not in the text. `thinking_budget`:
         after this many tokens of thoughts the model's own end of them is written, and it answers.
-        `template_variables`: what else the template asks for.
+        `template_variables`: what else the template asks for. `continue_final_message`: the reply
+        continues the last message, which is of the assistant (text or reasoning), and has only
+        what comes after it.
         The others are as for `generate`. Several conversations, a list of lists of messages, give a
         list of replies.
 
@@ -290,6 +293,7 @@ class Model(EncoderCalls):
             thinking=thinking,
             thinking_budget=thinking_budget,
             template_variables=template_variables,
+            continue_final_message=continue_final_message,
             priority=priority,
         )
         return self._pipeline.run(request, n, stream)
@@ -306,6 +310,7 @@ class Model(EncoderCalls):
         thinking: bool | str | None = None,
         thinking_budget: int | None = None,
         template_variables: Mapping[str, Any] | None = None,
+        continue_final_message: bool = False,
         stream: bool = False,
         n: int | None = None,
         priority: int = 0,
@@ -333,6 +338,7 @@ class Model(EncoderCalls):
             thinking=thinking,
             thinking_budget=thinking_budget,
             template_variables=template_variables,
+            continue_final_message=continue_final_message,
             priority=priority,
         )
         return self._pipeline.run_async(request, n, stream)

@@ -64,6 +64,7 @@ class ChatArguments(TextArguments, total=False):
     thinking: bool | str | None
     thinking_budget: int | None
     template_variables: Mapping[str, Any] | None
+    continue_final_message: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

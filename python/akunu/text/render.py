@@ -12,6 +12,7 @@ from akunu.images.reader import refuse_images, take_images
 from akunu.templates.chat_template import ChatTemplate, chat_pieces, template_ids
 from akunu.templates.messages import checked, has_images
 from akunu.text.context_overflow import LONG, refuse_too_long
+from akunu.text.prefill import taken_prefill, with_prefill
 from akunu.text.reply_splitter import ReplySplitter
 from akunu.thinking.markers import ThinkingMarkers, markers_of
 from akunu.thinking.switch import with_system
@@ -65,6 +66,9 @@ def render(
     it may have any length.
     """
     messages: Any = request.messages
+    prefill = None
+    if request.continue_final_message:
+        messages, prefill = taken_prefill(messages)
     n_messages = len(messages) if isinstance(messages, (list, tuple)) else 0
     if context is not None and n_messages > context:  # each has a token, or more
         raise ContextOverflowError(
@@ -93,10 +97,15 @@ def render(
             template, messages, thinking, use.definitions, variables
         )
     pieces = chat_pieces(tokenizer, template, messages, tools=use.definitions, variables=variables)
+    markers: ThinkingMarkers | None = template.thinking_markers
+    is_open = template.opens_thoughts(_end_of(tokenizer, pieces))
+    if prefill is not None:
+        pieces = with_prefill(pieces, prefill, tokenizer, template, in_reasoning=is_open)
+        is_open = prefill.is_thinking or (is_open and not prefill.content)
+        if prefill.content:  # after which no thoughts come
+            markers = None
     if sum([len(each) for each in pieces if isinstance(each, str)]) >= LONG:
         refuse_too_long(tokenizer, pieces, context)
-    markers = template.thinking_markers
-    is_open = template.opens_thoughts(_end_of(tokenizer, pieces))
     opening, free = "", None
     if request.thinking_budget is not None:
         if not is_open:  # most models do it themselves; here it is certain that they do
@@ -106,7 +115,7 @@ def render(
     form = request.grammar if use.wanted else None
     grammar = None
     if use.family is not None or form is not None:
-        knows_thoughts = markers.opening.strip() in template.source
+        knows_thoughts = markers is not None and markers.opening.strip() in template.source
         thinks = markers if knows_thoughts else None
         grammar = _grammar(use, tokenizer, thinks, is_open, free, form)
     elif free:
@@ -128,7 +137,7 @@ def render(
         new_splitter,
         use.functions,
         grammar,
-        FreeText(until=(markers.closing,)) if is_open and free is None else None,
+        FreeText(until=(template.thinking_markers.closing,)) if is_open and free is None else None,
         form is not None,
         holds_calls,
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from akunu.common.checks import integer, priority_of
+from akunu.common.checks import flag, integer, priority_of
 from akunu.errors import ArgumentError
 from akunu.grammar import Grammar
 from akunu.options.text_options import SamplingOptions, TextOptions, ToolsArgument, sampling_options
@@ -35,6 +35,7 @@ class Request:
     thinking: bool | str | None = None
     template_variables: Mapping[str, Any] | None = None
     thinking_budget: int | None = None
+    continue_final_message: bool = False
     options: TextOptions = _NO_OPTIONS
     priority: int = 0
 
@@ -48,6 +49,17 @@ class Request:
             raise ArgumentError(
                 f"thinking is {self.thinking!r}; it must be True, False, or a level such as "
                 "'low', or None"
+            )
+        flag("continue_final_message", self.continue_final_message)
+        if self.continue_final_message and self.thinking_budget is not None:
+            raise ArgumentError(
+                "thinking_budget does not work with continue_final_message: it counts thoughts "
+                "from their beginning"
+            )
+        if self.continue_final_message and self.options.form is not None:
+            raise ArgumentError(
+                "structured output does not work with continue_final_message: the form holds for a "
+                "whole reply"
             )
         variables = self.template_variables
         if variables is not None and not isinstance(variables, Mapping):

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from akunu.server.anthropic.answer import MessageAnswer
 from akunu.server.anthropic.messages import messages_of
-from akunu.server.fields.common import WITHOUT_EFFECT, max_tokens
+from akunu.server.fields.common import WITHOUT_EFFECT, continued, max_tokens
 from akunu.server.fields.offered_tools import functions_among
 from akunu.server.fields.sampling import SAMPLING_FIELDS, stop_strings
 from akunu.server.fields.table import (
@@ -159,6 +159,7 @@ def messages_request(body: Mapping[str, Any], settings: ServerSettings) -> TextR
         raise invalid("messages", "messages is missing", "missing_required_parameter")
     conversation = messages_of(arguments.pop("system", None), arguments.pop("turns"))
     arguments["messages"] = conversation.messages
+    arguments.update(continued(conversation.messages))
     wanted.ignore([each for each in conversation.ignored if each not in wanted.ignored])
     wanted.answer = MessageAnswer
     return wanted

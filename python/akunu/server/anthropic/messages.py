@@ -68,12 +68,6 @@ def messages_of(system: Any, messages: Any) -> AnthropicConversation:
             raise invalid(
                 "messages", f"{where}.role is {as_json(role)}; it must be user or assistant"
             )
-    if found.messages[-1]["role"] == "assistant":
-        raise unsupported(
-            "messages",
-            "the conversation ends with a message of the assistant: a reply cannot be continued "
-            "here; end the conversation with a message of the user",
-        )
     return found
 
 

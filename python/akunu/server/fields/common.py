@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from akunu.server.fields.table import checked, without_effect
@@ -59,16 +59,31 @@ def model_name(name: str, value: Any) -> Mapping[str, Any]:
     return {"model": checked(name, value, str)}
 
 
+def continued(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the option that continues the last message, if it is the assistant's.
+
+    >>> continued([{"role": "user"}]), continued([{"role": "user"}, {"role": "assistant"}])
+    ({}, {'continue_final_message': True})
+    """
+    is_prefill = len(messages) > 0 and messages[-1]["role"] == "assistant"
+    return {"continue_final_message": True} if is_prefill else {}
+
+
 def max_tokens(name: str, value: Any) -> Mapping[str, Any]:
     """Read a number of tokens of a reply, which has at least one.
 
-    More than the context holds is fine: the reply then ends where the context does.
+    More than the context holds is fine: the reply then ends where the context does. -1 is what
+    llama.cpp's clients send for no limit.
     """
+    if value == -1 and type(value) is int:
+        return {}
     return {"max_tokens": integer_in(name, value, 1, MOST_TOKENS)}
 
 
 def max_tokens_or_none(name: str, value: Any) -> Mapping[str, Any]:
     """Read a number of tokens where 0 makes sense: only the prompt is judged."""
+    if value == -1 and type(value) is int:
+        return {}
     return {"max_tokens": integer_in(name, value, 0, MOST_TOKENS)}
 
 

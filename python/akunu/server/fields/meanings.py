@@ -19,7 +19,9 @@ _SCHEMA: Final = "a JSON schema that the reply fits"
 
 MEANINGS: Final = {
     "best_of": "how many completions to generate for each prompt; the n most likely are returned",
+    "add_generation_prompt": "false with continue_final_message",
     "chat_template_kwargs": "variables of the model's chat template, by their names",
+    "continue_final_message": "continue the last message, of the assistant, in place of a new one",
     "echo": "begin the completion with the prompt",
     "enable_thinking": "let the model think before it answers",
     "format": '"json", or a JSON schema that the reply fits',

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from akunu.server.fields.common import n_predict
+from akunu.server.fields.common import continued, n_predict
 from akunu.server.fields.image_parts import of_base64
 from akunu.server.fields.keep_alive import KEEP_ALIVE
 from akunu.server.fields.offered_tools import offered_functions
@@ -119,6 +119,7 @@ def chat_request(body: Mapping[str, Any], settings: ServerSettings) -> TextReque
     turns, allowed = options.pop("turns", []), options.pop("allowed_tools", None)
     if turns:
         options["messages"] = _messages(turns)
+        options.update(continued(options["messages"]))
         unread = [name for turn in turns for name in unknown_keys("messages", turn, _KNOWN)]
         wanted.unread += dict.fromkeys(unread)
     if allowed is not None:

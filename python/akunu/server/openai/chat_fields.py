@@ -174,8 +174,8 @@ CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
         *STRUCTURE_FIELDS,
         refused("audio", "models write text here"),
         refused("web_search_options", "there is no search"),
-        refused("continue_final_message", "use completions to continue a reply", False),
-        refused("add_generation_prompt", "use completions for a plain prompt", True),
+        honoured("continue_final_message", "boolean", flag("continue_final_message")),
+        honoured("add_generation_prompt", "boolean", flag("add_generation_prompt")),
         refused("echo", "a reply has no text before it", False),
         *OF_OPENAI,
         without_effect("metadata", "object", "nothing is stored"),
@@ -196,6 +196,7 @@ def chat_request(body: Mapping[str, Any], settings: ServerSettings) -> TextReque
     options = wanted.arguments
     if "messages" not in options:
         raise invalid("messages", "messages is missing", "missing_required_parameter")
+    _check_generation_prompt(options)
     wanted.n = n_texts("n", options.pop("n", 1), settings)
     usage_follows = includes_usage(options, is_stream=wanted.is_stream)
     wants_logprobs = options.pop("logprobs", False)
@@ -216,6 +217,18 @@ def chat_request(body: Mapping[str, Any], settings: ServerSettings) -> TextReque
         reasoning_field=settings.reasoning_field,
     )
     return wanted
+
+
+def _check_generation_prompt(options: dict[str, Any]) -> None:
+    """Take out `add_generation_prompt`, which says the reverse of `continue_final_message`."""
+    is_added = options.pop("add_generation_prompt", None)
+    continues = options.get("continue_final_message", False)
+    if is_added is not None and is_added is continues:
+        raise invalid(
+            "add_generation_prompt",
+            f"add_generation_prompt is {as_json(is_added)}, and continue_final_message is "
+            f"{as_json(continues)}: a reply either begins or continues the last message",
+        )
 
 
 def allowed_only(tools: list[Any], names: list[str]) -> list[Any]:

@@ -111,6 +111,7 @@ RESPONSES_FIELDS: Final[Mapping[str, Field]] = table_of(
         honoured("include", "array", _include),
         honoured("top_logprobs", "integer", top_logprobs),
         honoured("chat_template_kwargs", "object", to("template_variables")),
+        honoured("continue_final_message", "boolean", flag("continue_final_message")),
         *SAMPLING_FIELDS,
         refused(
             "previous_response_id",
