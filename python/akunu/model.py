@@ -269,8 +269,8 @@ class Model(EncoderCalls):
         the template. What it thinks is in `reply.reasoning`, not in the text. `thinking_budget`:
         after this many tokens of thoughts the model's own end of them is written, and it answers.
         `template_variables`: what else the template asks for. `continue_final_message`: the reply
-        continues the last message, which is of the assistant (text or reasoning), and has only
-        what comes after it.
+        continues the last message, which is of the assistant (text or reasoning), and begins after
+        it.
         The others are as for `generate`. Several conversations, a list of lists of messages, give a
         list of replies.
 

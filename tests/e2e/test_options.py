@@ -304,6 +304,7 @@ def test_an_option_like_no_other_is_answered_with_all_there_are() -> None:
 
 
 NO_SAMPLING = {
+    "continue_final_message",
     "n",
     "parallel_tool_calls",
     "priority",

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from akunu.errors import ArgumentError
 from akunu.options.text_options import LoadOptions
@@ -82,7 +82,8 @@ class Catalogue:
         for name, served in list(self._models.items()):
             if served.is_discovered and name not in there and served.state == "unloaded":
                 del self._models[name], self._by_name[name]
-        own = replace(self._options, adapters=None, **dict.fromkeys(_OWN_FILES))
+        none: dict[str, Any] = dict.fromkeys(("adapters", *_OWN_FILES))
+        own = replace(self._options, **none)
         for name, source in there.items():
             if name not in self._by_name:
                 served = ServedModel(name, source, own, is_discovered=True)
@@ -161,7 +162,7 @@ def _options_of(name: str, options: LoadOptions, names: Sequence[str]) -> LoadOp
     """Return how a model is loaded, with the adapters and files that are its own."""
     if options.adapters:
         options = replace(options, adapters=adapters_of(name, options, names))
-    own = {}
+    own: dict[str, Any] = {}
     for option in _OWN_FILES:
         file = getattr(options, option)
         if file is not None:

@@ -41,22 +41,15 @@ def taken_prefill(
     Prefill(content='It is', reasoning='')
     """
     if not isinstance(messages, (list, tuple)) or len(messages) < 2:
-        raise ArgumentError(
-            "continue_final_message is True: messages needs a message before the one that is "
-            "continued"
-        )
+        raise ArgumentError("messages needs a message before the one that the reply continues")
     where = f"messages[{len(messages) - 1}]"
     (last,) = checked([messages[-1]])
     if last["role"] not in ("assistant", "model"):
         raise ArgumentError(
-            f"continue_final_message is True, but {where} is of {last['role']!r}; it must be of "
-            "'assistant'"
+            f"{where} is of {last['role']!r}; a reply continues a message of 'assistant' only"
         )
     if last.get("tool_calls"):
-        raise ArgumentError(
-            f"continue_final_message is True, but {where} has tool calls: a reply continues text "
-            "alone"
-        )
+        raise ArgumentError(f"{where} has tool calls; a reply continues text alone")
     content = last["content"]
     if not isinstance(content, str):
         content = "".join(part.get("text", "") for part in content)
@@ -82,8 +75,7 @@ def with_prefill(
             switch = template.thinking_switch
             if not switch.can_be_switched and not switch.always_thinks:
                 raise ArgumentError(
-                    "continue_final_message is True, and the last message has reasoning, but this "
-                    "model's chat template has no thinking"
+                    "messages: the last one has reasoning, and this model's chat template has none"
                 )
             _add(found, _written(template.thinking_ends[0], tokenizer))
         _add(found, [prefill.reasoning])
