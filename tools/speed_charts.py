@@ -30,6 +30,7 @@ TESTS_OF_GPU: Final = {
 }
 
 WIDTH, LEFT, BAR, GAP, TOP = 720, 190, 15, 12, 44
+MOST_OF_RATIOS = 100  # larger values are rates
 
 
 def charts() -> dict[str, str]:
@@ -37,7 +38,9 @@ def charts() -> dict[str, str]:
     return {
         "cpu.svg": bars("Times as fast as llama.cpp, two cores", cpu_ratios()),
         "gpu.svg": bars("Times as fast as llama.cpp, one H200", gpu_ratios()),
-        "gpu-texts.svg": plot([texts_of_gpu()], along="texts side by side"),
+        "gpu-texts.svg": bars(
+            "Tokens per second of all texts together, Llama-3.1-8B Q4_0, one H200", texts_of_gpu()
+        ),
         "threads.svg": plot(curves_of_threads()),
     }
 
@@ -68,12 +71,17 @@ def gpu_ratios() -> Groups:
     }
 
 
-def texts_of_gpu() -> Curve:
-    """Return tokens a second of all texts together."""
+def texts_of_gpu() -> Groups:
+    """Return tokens a second of all texts together, by their number."""
     lines = [line for line in _lines("crowd.csv") if line["run"] == RUN_OF_TEXTS]
     usual = [line for line in lines if line["prompt_tokens"] == line["reply_tokens"] == "128"]
-    rates = {int(line["texts"]): float(line["tokens_per_second"]) for line in usual}
-    return Curve("akunu", f"{usual[0]['model']}, one H200", rates)
+    return {
+        _texts(int(line["texts"])): {"akunu": float(line["tokens_per_second"])} for line in usual
+    }
+
+
+def _texts(count: int) -> str:
+    return f"{count} texts" if count > 1 else "1 text"
 
 
 def curves_of_threads() -> list[Curve]:
@@ -88,7 +96,7 @@ def _lines(name: str) -> list[dict[str, str]]:
 
 
 def bars(title: str, groups: Groups) -> str:
-    """Return horizontal bars, a group of lines for each key, and a line where both are as fast."""
+    """Return horizontal bars, grouped by key; for ratios also a line where both are as fast."""
     series = list(dict.fromkeys(name for values in groups.values() for name in values))
     most = max(value for values in groups.values() for value in values.values())
     step = (WIDTH - LEFT - 60) / most
@@ -106,11 +114,13 @@ def bars(title: str, groups: Groups) -> str:
             size = f'width="{step * value:.1f}" height="{BAR - 2}"'
             parts.append(f'<rect x="{LEFT}" y="{y}" {size} fill="{colour}"/>')
             end = LEFT + step * value + 5
-            parts.append(f'<text x="{end:.1f}" y="{y + BAR - 4}">{value:.1f}</text>')
+            text = f"{value:.1f}" if most < MOST_OF_RATIOS else f"{value:,.0f}"
+            parts.append(f'<text x="{end:.1f}" y="{y + BAR - 4}">{text}</text>')
             y += BAR
         y += GAP
-    one = LEFT + step
-    parts.append(f'<path d="M{one:.1f} {TOP - 4}V{y}" stroke="#57606a" stroke-dasharray="3 4"/>')
+    if most < MOST_OF_RATIOS:
+        line = f"M{LEFT + step:.1f} {TOP - 4}V{y}"
+        parts.append(f'<path d="{line}" stroke="#57606a" stroke-dasharray="3 4"/>')
     size = f'width="{WIDTH}" height="{y + 6}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="11">'

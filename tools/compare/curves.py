@@ -1,4 +1,4 @@
-"""Curves of speed over threads or texts, drawn as SVG: both axes in steps of doubling."""
+"""Curves of speed over threads, drawn as SVG: both axes in steps of doubling."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ COLOURS = ("#1f6feb", "#d1242f", "#1a7f37", "#8250df")
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Tokens a second of an engine in one test, by the number of threads or texts."""
+    """Tokens a second of an engine in one test, by the number of threads."""
 
     engine: str
     test: str
     rates: dict[int, float]
 
 
-def plot(curves: list[Curve], along: str = "threads") -> str:
-    """A panel for each test, a line for each engine; dashed: as many times as fast as `along`."""
+def plot(curves: list[Curve]) -> str:
+    """A panel for each test, a line for each engine; dashed: as many times as fast as threads."""
     tests = list(dict.fromkeys(curve.test for curve in curves))
     engines = list(dict.fromkeys(curve.engine for curve in curves))
     parts = []
     for number, test in enumerate(tests):
-        panel = _panel([curve for curve in curves if curve.test == test], engines, along)
+        panel = _panel([curve for curve in curves if curve.test == test], engines)
         parts.append(f'<g transform="translate({number * WIDTH} 0)">{panel}</g>')
     size = f'width="{WIDTH * len(tests)}" height="{HEIGHT}"'
     return (
@@ -34,7 +34,7 @@ def plot(curves: list[Curve], along: str = "threads") -> str:
     )
 
 
-def _panel(curves: list[Curve], engines: list[str], along: str) -> str:
+def _panel(curves: list[Curve], engines: list[str]) -> str:
     threads = sorted({count for curve in curves for count in curve.rates})
     least, most = threads[0], threads[-1]
     low = min(min(curve.rates.values()) for curve in curves)
@@ -52,13 +52,15 @@ def _panel(curves: list[Curve], engines: list[str], along: str) -> str:
     parts = [
         f'<text x="{LEFT}" y="14" font-weight="bold">{escape(curves[0].test)}, tokens/s</text>',
         f'<path d="M{LEFT} {TOP}V{bottom}H{right}" fill="none" stroke="#57606a"/>',
-        f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{along}</text>',
+        f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 6}" text-anchor="middle">threads</text>',
     ]
     for count in threads:
         parts.append(f'<text x="{x(count)}" y="{bottom + 14}" text-anchor="middle">{count}</text>')
     for step in range(5):
         rate = low * (high / low) ** (step / 4)
-        parts.append(f'<text x="{LEFT - 5}" y="{y(rate) + 4}" text-anchor="end">{rate:.3g}</text>')
+        parts.append(
+            f'<text x="{LEFT - 5}" y="{y(rate) + 4}" text-anchor="end">{_number(rate)}</text>'
+        )
     for curve in curves:
         number = engines.index(curve.engine)
         colour = COLOURS[number % len(COLOURS)]
@@ -74,6 +76,10 @@ def _panel(curves: list[Curve], engines: list[str], along: str) -> str:
             f"{escape(curve.engine)}</text>",
         ]
     return "".join(parts)
+
+
+def _number(rate: float) -> str:
+    return f"{rate:.3g}" if rate < 100 else f"{rate:,.0f}"
 
 
 def _share(value: float, low: float, high: float) -> float:
