@@ -11,14 +11,11 @@ namespace {
 // Of a text: the ends of its last two prompts, where the next ones usually go on.
 constexpr uint32_t kCheckpoints = 2;
 
-// Whether a layer keeps something of every position.
-bool keeps_positions(const LayerDescriptor& layer) {
-  return !layer.kv_from && (layer.attends() || layer.convolution);
-}
-
 CacheKind kind_of_positions(const LayerDescriptor& layer) {
-  if (layer.convolution) return InputCache{{layer.convolution->width}};
-  if (layer.window > 0) return WindowCache{layer.window};
+  if (const auto* convolution = layer.find<ShortConvolution>())
+    return InputCache{{convolution->width}};
+  if (const Attention* attention = layer.attention(); attention && attention->window > 0)
+    return WindowCache{attention->window};
   return FullCache{};
 }
 
@@ -32,27 +29,28 @@ LayerShape shape_of_state(uint32_t index, const RecurrentState& state) {
           .n_kept_inputs = state.kept_inputs()};
 }
 
-LayerShape shape_of_positions(uint32_t index, const LayerDescriptor& layer, Format format) {
-  const uint32_t dim = layer.cached_dim();
+LayerShape shape_of_positions(uint32_t index, const CachedRow& row, Format format) {
   return {.layer = index,
-          .n_heads = layer.n_cached_heads(),
-          .key_bytes = row_bytes(format_of_keys(format), dim),
-          .value_bytes = layer.caches_values() ? row_bytes(format, dim) : 0,
+          .n_heads = row.n_heads,
+          .key_bytes = row_bytes(format_of_keys(format), row.dim),
+          .value_bytes = row.has_values ? row_bytes(format, row.dim) : 0,
           .n_positions = kPagePositions};
 }
 
+// Refuses a layer that reads the keys and values of another layer with other heads, or of one that keeps too few.
 void check_source(const ArchDescriptor& arch, uint32_t index) {
   const LayerDescriptor& layer = arch.layers[index];
+  const uint32_t from = *layer.kv_from();
   const std::string who = "layer " + std::to_string(index) +
-                          " reads the keys and values of layer " + std::to_string(*layer.kv_from);
-  if (*layer.kv_from >= index || arch.layers[*layer.kv_from].kv_from)
+                          " reads the keys and values of layer " + std::to_string(from);
+  if (from >= index || arch.layers[from].kv_from())
     throw ModelFormatError(who + ", which does not have its own before it");
-  const LayerDescriptor& source = arch.layers[*layer.kv_from];
-  if (layer.n_cached_heads() != source.n_cached_heads() ||
-      layer.cached_dim() != source.cached_dim() || layer.caches_values() != source.caches_values())
+  const Attention* const source = arch.layers[from].attention();
+  if (source == nullptr || layer.cached() != source->cached())
     throw ModelFormatError(who + ", whose heads are others");
-  if (source.window != 0 && (layer.window == 0 || layer.window > source.window))
-    throw ModelFormatError(who + ", which keeps only " + std::to_string(source.window) +
+  const uint32_t window = layer.attention()->window;
+  if (source->window != 0 && (window == 0 || window > source->window))
+    throw ModelFormatError(who + ", which keeps only " + std::to_string(source->window) +
                            " positions of them");
 }
 
@@ -65,15 +63,16 @@ void check_blocks(const ArchDescriptor& arch, Format format) {
   if (arch.audio) throw ArgumentError(wanted + "models of speech do not have that" + instead);
   for (size_t i = 0; i < arch.layers.size(); ++i) {
     const LayerDescriptor& layer = arch.layers[i];
-    // What they keep is F32 anyway, or nothing.
-    if (!layer.attends()) continue;
     const std::string who = "layer " + std::to_string(i);
-    if (layer.latent)
+    if (layer.has<LatentAttention>())
       throw ArgumentError(wanted + who + " keeps latents, which are not kept so" + instead);
-    if (layer.cached_dim() % info.block_size != 0)
-      throw ArgumentError(
-          wanted + "heads of " + who + " have " + std::to_string(layer.cached_dim()) +
-          " numbers, which are no multiple of " + std::to_string(info.block_size) + instead);
+    // What others keep is F32 anyway, or nothing.
+    if (layer.attention() == nullptr) continue;
+    const uint32_t dim = layer.attention()->head_dim;
+    if (dim % info.block_size != 0)
+      throw ArgumentError(wanted + "heads of " + who + " have " + std::to_string(dim) +
+                          " numbers, which are no multiple of " + std::to_string(info.block_size) +
+                          instead);
   }
 }
 
@@ -182,27 +181,28 @@ std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format) 
   check_blocks(arch, format);
   for (uint32_t i = 0; i < arch.layers.size(); ++i) {
     const LayerDescriptor& layer = arch.layers[i];
-    if (layer.kv_from) check_source(arch, i);
+    if (layer.kv_from()) check_source(arch, i);
     const auto group_of = [&](const CacheKind& kind, Format of_group) -> GroupShape& {
       const auto group = std::ranges::find(groups, kind, &GroupShape::kind);
       return group != groups.end() ? *group : groups.emplace_back(GroupShape{kind, of_group, {}});
     };
-    if (layer.state)
+    if (const std::optional<RecurrentState> state = layer.state())
       group_of(StateCache{.n_checkpoints = kCheckpoints, .n_kept = RecurrentState::kKept},
                Format::f32)
-          .layers.push_back(shape_of_state(i, *layer.state));
-    if (keeps_positions(layer)) {
-      const Format of_group = layer.convolution ? Format::f32 : format;
+          .layers.push_back(shape_of_state(i, *state));
+    if (const std::optional<CachedRow> row = layer.cached(); row && !layer.kv_from()) {
+      const Format of_group = layer.has<ShortConvolution>() ? Format::f32 : format;
       group_of(kind_of_positions(layer), of_group)
-          .layers.push_back(shape_of_positions(i, layer, of_group));
+          .layers.push_back(shape_of_positions(i, *row, of_group));
     }
   }
   if (!arch.audio) return groups;
   GroupShape& cross =
       groups.emplace_back(GroupShape{CrossCache{arch.audio->n_positions}, format, {}});
   for (uint32_t i = 0; i < arch.layers.size(); ++i) {
-    const uint64_t bytes = row_bytes(format, arch.layers[i].head_dim);
-    cross.layers.push_back({i, arch.layers[i].n_kv_heads, bytes, bytes});
+    const Attention& attention = *arch.layers[i].attention();
+    const uint64_t bytes = row_bytes(format, attention.head_dim);
+    cross.layers.push_back({i, attention.n_kv_heads, bytes, bytes});
   }
   return groups;
 }

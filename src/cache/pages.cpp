@@ -55,7 +55,8 @@ std::vector<LayerCache> layers_without_memory(const ArchDescriptor& arch,
       groups, [](const GroupShape& shape) { return !shape.is_cross() && !shape.has_states(); });
   layers.resize(arch.layers.size());
   for (size_t i = 0; i < layers.size(); ++i)
-    if (const std::optional<uint32_t> source = arch.layers[i].kv_from) layers[i] = layers[*source];
+    if (const std::optional<uint32_t> source = arch.layers[i].kv_from())
+      layers[i] = layers[*source];
   return layers;
 }
 
@@ -89,7 +90,7 @@ KvCache::KvCache(const std::shared_ptr<Device>& device, const ArchDescriptor& ar
     }
   }
   for (size_t i = 0; i < layers_.size(); ++i)
-    if (const std::optional<uint32_t> source = arch.layers[i].kv_from)
+    if (const std::optional<uint32_t> source = arch.layers[i].kv_from())
       layers_[i] = layers_[*source];
 }
 

@@ -105,12 +105,12 @@ akunu_model_info describe(const Model& model) {
   info.context = model.context.n_positions();
   info.embedding_dim = model.context.arch().embeds ? model.context.weights->output_width() : 0;
   config.name.copy(info.name, sizeof info.name - 1);
-  info.rope_dim = config.rope_dim;
-  info.rope_theta = config.rope_theta;
+  info.rope_dim = config.rope.dim;
+  info.rope_theta = config.rope.theta;
   info.rope_theta_windowed = config.rope_theta_windowed;
   info.norm_epsilon = config.norm_epsilon;
   info.window = config.window;
-  info.latent_rank = config.latent_rank;
+  info.latent_rank = config.latent.rank;
   info.n_experts = config.experts.n;
   info.n_experts_chosen = config.experts.n_chosen;
   info.expert_dim = config.experts.dim;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kStacks[] = {"experts.gate", "experts.up"};
 
-bool is_gated(const ExpertLayer& layer) { return layer.is.feed_forward == FeedForward::gated; }
+bool is_gated(const ExpertLayer& layer) { return layer.is.is_gated; }
 
 // The first projections of each expert: without gates, the second of them alone.
 std::span<const char* const> stacks_of(const ExpertLayer& layer) {

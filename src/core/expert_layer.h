@@ -12,7 +12,7 @@ namespace akunu {
 
 // A layer, and how the network's tensors ("layers.3.ffn.") and the layer's commands begin.
 struct ExpertLayer {
-  const LayerDescriptor& is;  // with experts
+  const FeedForward& is;  // with experts
   std::string name, label;
   ValueId router_input = kNoValue;  // where the router reads something else than the experts
 };

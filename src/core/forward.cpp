@@ -5,12 +5,13 @@
 //    the encoder (`encode_audio`), whose layers are `layer` too. It runs at load, never while generating.
 // 2. What bounds it. Nothing: some hundred operations per row class. What it emits bounds all else:
 //    each operation is a kernel that runs at every step.
-// 3. Where to change it. What a layer does: `layer`, by facts of LayerDescriptor (core/arch.h). How
+// 3. Where to change it. What a layer does: `layer`, and for each of its blocks (core/blocks/layer.h) a function. How
 //    operations are joined: fusion_rules.cpp. Where values lie in memory: table.cpp.
 #include "core/forward.h"
 
 #include <algorithm>
 #include <cmath>
+#include <variant>
 
 #include "core/error.h"
 #include "core/forward_builder.h"
@@ -167,12 +168,12 @@ void ForwardBuilder::norm_sum(const std::string& label, ValueId sum, const std::
 // Layers with the same frequencies share their angles, computed once per step.
 void ForwardBuilder::angles() {
   for (uint32_t i = 0; i < arch_.layers.size(); ++i) {
-    const LayerDescriptor& layer = arch_.layers[i];
-    if (layer.rope_style == RopeStyle::none) {
+    if (!arch_.layers[i].rotates()) {
       angles_.push_back(kNoValue);
       query_angles_.push_back(kNoValue);
       continue;
     }
+    const Rope& rope = *arch_.layers[i].rope();
     const Binding& frequencies = inverse_frequencies_[i];
     const std::string name = "inverse frequencies " + std::to_string(i);
     ValueId out = kNoValue, of_queries = kNoValue;
@@ -183,14 +184,14 @@ void ForwardBuilder::angles() {
         of_queries = query_angles_[earlier];
       }
     if (out == kNoValue) {
-      out = of_queries = rows("angles of " + name, layer.rope_dim);
+      out = of_queries = rows("angles of " + name, rope.dim);
       emit(Operation::rope_angles, "rope angles", {bound(name, frequencies), out},
-           RopeAnglesParams{layer.rope_dim / 2, 0, 0, layer.rotated_factor});
-      if (layer.query_growth != 0) {
-        of_queries = rows("query angles of " + name, layer.rope_dim);
+           RopeAnglesParams{rope.dim / 2, 0, 0, rope.factor});
+      if (rope.query_growth != 0) {
+        of_queries = rows("query angles of " + name, rope.dim);
         emit(Operation::rope_angles, "query rope angles", {bound(name, frequencies), of_queries},
-             RopeAnglesParams{layer.rope_dim / 2, layer.query_growth, layer.query_growth_length,
-                              layer.rotated_factor});
+             RopeAnglesParams{rope.dim / 2, rope.query_growth, rope.query_growth_length,
+                              rope.factor});
       }
     }
     angles_.push_back(out);
@@ -199,53 +200,69 @@ void ForwardBuilder::angles() {
 }
 
 void ForwardBuilder::layer(const Layer& layer) {
-  if (arch_.parallel) {
-    const ValueId attended = attention(layer);
-    const ValueId fed = feed_forward(layer);
-    add_to_residual(layer, "attention output", attended, "attention_post_norm",
-                    "attention_output_norm", layer.is.factors.attention);
-    add_to_residual(layer, "down", fed, "ffn_post_norm", "layer_output_norm",
-                    layer.is.factors.feed_forward);
-    return;
-  }
+  if (arch_.parallel) return parallel_layer(layer);
   const StreamsOfLayer of_streams{layer.name + "streams.", layer.label};
   if (arch_.streams) emit_prediction(*this, streams_, of_streams, residual_);
-  if (layer.is.mixer == Mixer::none) {
-    // It is a feed-forward network alone.
-  } else if (layer.is.mixer == Mixer::attention_and_scan) {
-    const ValueId attended = attention(layer);
-    const ValueId scanned = scan(layer, *layer.is.scan);
-    add_to_residual(layer, "attention output", attended, "attention_post_norm",
-                    "attention_output_norm", layer.is.factors.attention);
-    add_to_residual(layer, "scan output", scanned, "scan_post_norm", "scan_output_norm",
-                    layer.is.factors.scan);
-  } else if (layer.is.scan) {
-    add_to_residual(layer, "scan output", scan(layer, *layer.is.scan), "attention_post_norm",
-                    "attention_output_norm", layer.is.factors.scan);
-  } else if (layer.is.delta_rule) {
-    add_to_residual(layer, "delta output", delta_rule(layer, *layer.is.delta_rule),
-                    "attention_post_norm", "attention_output_norm");
-  } else if (layer.is.convolution) {
-    add_to_residual(layer, "convolution output", convolution(layer, *layer.is.convolution),
-                    "attention_post_norm", "attention_output_norm");
-  } else {
-    const ValueId attended = attention(layer);
-    const ValueId beside = layer.is.has_branch ? branch(layer) : kNoValue;
-    add_to_residual(layer, "attention output", attended, "attention_post_norm",
-                    "attention_output_norm", layer.is.factors.attention);
-    if (layer.is.has_branch) add_branch(layer, beside);
-  }
+  std::visit([&](const auto& block) { mix(layer, block); }, layer.is.mixer);
   if (arch_.audio && !layer.is_of_encoder)
-    add_to_residual(layer, "cross output", cross_attention(layer), "cross_post_norm",
-                    "cross_output_norm");
-  if (layer.is.feed_forward != FeedForward::none)
-    add_to_residual(layer, "down", feed_forward(layer), "ffn_post_norm", "layer_output_norm",
-                    layer.is.factors.feed_forward);
+    add_to_residual(layer, "cross output", cross_attention(layer, *layer.is.attention()),
+                    "cross_post_norm", "cross_output_norm");
+  if (layer.is.feed_forward) add_feed_forward(layer, feed_forward(layer, *layer.is.feed_forward));
   if (arch_.streams) emit_correction(*this, streams_, of_streams, residual_);
   if (arch_.per_layer_dim > 0) add_per_layer(layer);
   if (layer.is.output_scale != 1)
     emit(Operation::scale, layer.label + "output scale", {residual_},
          ScaleParams{arch_.dim, layer.is.output_scale, {}});
+}
+
+// Attention and the network read the same input.
+void ForwardBuilder::parallel_layer(const Layer& layer) {
+  const Attention& is = *layer.is.attention();
+  const ValueId attended = attention(layer, is);
+  const ValueId fed = feed_forward(layer, *layer.is.feed_forward);
+  add_mixed(layer, "attention output", attended, is.factor);
+  add_feed_forward(layer, fed);
+}
+
+void ForwardBuilder::add_mixed(const Layer& layer, const std::string& label, ValueId made,
+                               float factor) {
+  add_to_residual(layer, label, made, "attention_post_norm", "attention_output_norm", factor);
+}
+
+void ForwardBuilder::add_feed_forward(const Layer& layer, ValueId made) {
+  add_to_residual(layer, "down", made, "ffn_post_norm", "layer_output_norm",
+                  layer.is.feed_forward->factor);
+}
+
+void ForwardBuilder::mix(const Layer& layer, const Attention& is) {
+  const ValueId attended = attention(layer, is);
+  const ValueId beside = is.has_branch ? branch(layer) : kNoValue;
+  add_mixed(layer, "attention output", attended, is.factor);
+  if (is.has_branch) add_branch(layer, beside);
+}
+
+void ForwardBuilder::mix(const Layer& layer, const LatentAttention& is) {
+  add_mixed(layer, "attention output", latent_attention(layer, is));
+}
+
+void ForwardBuilder::mix(const Layer& layer, const ShortConvolution& is) {
+  add_mixed(layer, "convolution output", convolution(layer, is));
+}
+
+void ForwardBuilder::mix(const Layer& layer, const DeltaRule& is) {
+  add_mixed(layer, "delta output", delta_rule(layer, is));
+}
+
+void ForwardBuilder::mix(const Layer& layer, const Scan& is) {
+  add_mixed(layer, "scan output", scan(layer, is), is.factor);
+}
+
+void ForwardBuilder::mix(const Layer& layer, const AttentionAndScan& is) {
+  const ValueId attended = attention(layer, is.attention);
+  const ValueId scanned = scan(layer, is.scan);
+  add_mixed(layer, "attention output", attended, is.attention.factor);
+  add_to_residual(layer, "scan output", scanned, "scan_post_norm", "scan_output_norm",
+                  is.scan.factor);
 }
 
 // To the residual; where that is several streams, to all but the first.
@@ -272,7 +289,7 @@ ValueId ForwardBuilder::per_layer(const Layer& layer) {
       "per-layer hidden", kind_for(layer.name + "per_layer.output.weight", arch_.dim, dim), dim);
   emit(Operation::gated_activation, layer.label + "per-layer activation",
        {gate, per_layer_, hidden},
-       GatedActivationParams{dim, number_of(layer.is.activation), layer.index * dim,
+       GatedActivationParams{dim, number_of(layer.is.feed_forward->activation), layer.index * dim,
                              static_cast<uint32_t>(arch_.layers.size()) * dim});
   return project(layer, "per-layer output", hidden, "per_layer.output", dim);
 }

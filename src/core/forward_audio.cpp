@@ -39,8 +39,8 @@ void ForwardBuilder::encoder_layer(uint32_t index, const LayerDescriptor& is,
 
 // The keys and values of a decoder's layer, of what came out of the encoder.
 void ForwardBuilder::write_cross(uint32_t index) {
-  const LayerDescriptor& is = arch_.layers[index];
-  const uint32_t kv_dim = is.n_kv_heads * is.head_dim;
+  const Attention& is = *arch_.layers[index].attention();
+  const uint32_t kv_dim = is.kv_dim();
   const std::string name = "layers." + std::to_string(index) + ".cross.";
   const std::string label = "layer " + std::to_string(index) + " cross ";
   const ValueId key = rows("key", kv_dim), value = rows("value", kv_dim);
@@ -71,33 +71,31 @@ ValueId ForwardBuilder::encoded_as(ActivationKind kind) {
 }
 
 // Attention to what an encoder made.
-ValueId ForwardBuilder::cross_attention(const Layer& layer) {
-  const LayerDescriptor& is = layer.is;
-  const uint32_t q_dim = is.n_heads * is.head_dim;
+ValueId ForwardBuilder::cross_attention(const Layer& layer, const Attention& is) {
+  const uint32_t q_dim = is.query_dim();
   const ValueId query = rows("query", q_dim);
   const Part part{"q", q_dim, query};
   project_normed(layer, "cross norm", "cross_norm", "cross.", {&part, 1});
   const ValueId attended =
       activation("attended", kind_for(layer.name + "cross.output.weight", arch_.dim, q_dim), q_dim);
   const LayerCache& pools = memory_.cross[layer.index];
-  if (is_aligned_) cross_weights(layer, query);
+  if (is_aligned_) cross_weights(layer, is, query);
   emit(Operation::cross_attention, layer.label + "cross attention",
        {query, bound(layer.label + "cross keys", pools.keys, pools.format),
         bound(layer.label + "cross values", pools.values, pools.format), attended},
        CrossAttentionParams{is.n_heads, is.n_kv_heads, is.head_dim, arch_.audio->n_positions,
-                            is.attention_scale, 0, memory_.page_table_stride,
+                            is.scale, 0, memory_.page_table_stride,
                             memory_.page_table_bases[pools.group]});
   return project(layer, "cross output", attended, "cross.output", q_dim);
 }
 
-void ForwardBuilder::cross_weights(const Layer& layer, ValueId query) {
+void ForwardBuilder::cross_weights(const Layer& layer, const Attention& is, ValueId query) {
   const AudioEncoder& audio = *arch_.audio;
   const uint32_t heads = audio.alignment_heads[layer.index];
   if (heads == 0) return;
   uint32_t first = 0;
   for (uint32_t i = 0; i < layer.index; ++i)
     first += static_cast<uint32_t>(std::popcount(audio.alignment_heads[i]));
-  const LayerDescriptor& is = layer.is;
   const LayerCache& pools = memory_.cross[layer.index];
   emit(Operation::cross_weights, layer.label + "cross weights",
        {query, bound(layer.label + "cross keys", pools.keys, pools.format),
@@ -106,7 +104,7 @@ void ForwardBuilder::cross_weights(const Layer& layer, ValueId query) {
                           is.n_kv_heads,
                           is.head_dim,
                           audio.n_positions,
-                          is.attention_scale,
+                          is.scale,
                           heads,
                           first,
                           audio.n_alignment_heads(),

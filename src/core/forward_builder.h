@@ -1,6 +1,7 @@
-// Emits the operations of a forward pass, layer by layer: forward.cpp says how it goes, forward_mixers.cpp what attention
-// and what stands in its place does, forward_feed_forward.cpp feed-forward networks and projections, forward_audio.cpp an
-// encoder of audio and the attention to it, forward_images.cpp an encoder of images.
+// Emits the operations of a forward pass, layer by layer: forward.cpp says how it goes. Each block of a layer
+// (core/blocks) has a function: forward_attention.cpp has those of attention, forward_mixers.cpp those of the blocks in
+// its place, forward_feed_forward.cpp that of feed-forward networks, and projections. forward_audio.cpp has an encoder of
+// audio and the attention to it, forward_images.cpp an encoder of images.
 #pragma once
 
 #include <map>
@@ -62,6 +63,9 @@ class ForwardBuilder : Emitter {
   void norm_sum(const std::string& label, ValueId sum, const std::string& name);
   void angles();
   void layer(const Layer& layer);
+  void parallel_layer(const Layer& layer);
+  void add_mixed(const Layer& layer, const std::string& label, ValueId made, float factor = 1);
+  void add_feed_forward(const Layer& layer, ValueId made);
   void add_per_layer(const Layer& layer);
   ValueId per_layer(const Layer& layer);
   ValueId branch(const Layer& layer);
@@ -79,26 +83,46 @@ class ForwardBuilder : Emitter {
   // forward_ahead.cpp
   void predict_ahead();
 
+  // What mixes the rows of a text, and is added to the residual.
+  void mix(const Layer&, const NoMixer&) {}
+  void mix(const Layer& layer, const Attention& is);
+  void mix(const Layer& layer, const LatentAttention& is);
+  void mix(const Layer& layer, const ShortConvolution& is);
+  void mix(const Layer& layer, const DeltaRule& is);
+  void mix(const Layer& layer, const Scan& is);
+  void mix(const Layer& layer, const AttentionAndScan& is);
+
+  // forward_attention.cpp
+  struct Heads {
+    ValueId query, key, value;
+    ValueId gate = kNoValue;  // of what attention makes
+  };
+  ValueId attention(const Layer& layer, const Attention& is);
+  Heads project_heads(const Layer& layer, const Attention& is);
+  void place_heads(const Layer& layer, const Attention& is, Heads& heads);
+  void attend_to_cache(const Layer& layer, const Attention& is, const Heads& heads,
+                       ValueId attended);
+  ValueId head_norm(const Layer& layer, const Attention& is, const std::string& letter,
+                    ValueId data, uint32_t n_heads);
+  void rope(const Layer& layer, const Attention& is, const std::string& letter, ValueId data,
+            uint32_t n_heads, const std::vector<ValueId>& angles);
+  ValueId hadamard(const Layer& layer, const std::string& letter, ValueId data, uint32_t n,
+                   uint32_t width);
+  ValueId latent_attention(const Layer& layer, const LatentAttention& is);
+
   // forward_mixers.cpp
-  ValueId attention(const Layer& layer);
-  ValueId latent_attention(const Layer& layer, const Latent& latent);
   ValueId convolution(const Layer& layer, const ShortConvolution& is);
-  RecurrentCaches recurrent_caches(const Layer& layer);
+  RecurrentCaches recurrent_caches(const Layer& layer, const RecurrentState& state);
   ValueId scan(const Layer& layer, const Scan& is);
   ValueId delta_rule(const Layer& layer, const DeltaRule& is);
   ValueId project_channels(const Layer& layer, const DeltaRule& is, ValueId gate, ValueId a,
                            ValueId b);
-  static SpanAttentionParams span_attention(const LayerDescriptor& is, bool causal);
-  ValueId head_norm(const Layer& layer, const std::string& letter, ValueId data, uint32_t n_heads);
-  ValueId hadamard(const Layer& layer, const std::string& letter, ValueId data, uint32_t n,
-                   uint32_t width);
-  void rope(const Layer& layer, const std::string& letter, ValueId data, uint32_t n_heads,
-            const std::vector<ValueId>& angles);
 
   // forward_feed_forward.cpp
-  ValueId feed_forward(const Layer& layer);
-  ValueId dense(const Layer& layer);
-  ValueId mixture(const Layer& layer);
+  ValueId feed_forward(const Layer& layer, const FeedForward& is);
+  ValueId dense(const Layer& layer, const FeedForward& is);
+  ValueId mixture(const Layer& layer, const FeedForward& is, const Experts& experts);
+  const char* norm_before_network(const Layer& layer) const;
   void project_normed(const Layer& layer, const char* norm_label, const std::string& norm_name,
                       const std::string& prefix, std::span<const Part> parts);
   void norm_inputs(const Layer& layer, const char* norm_label, const std::string& norm_name,
@@ -110,7 +134,7 @@ class ForwardBuilder : Emitter {
   ValueId plain_residual_as(ActivationKind kind, const std::string& label);
   // Whether two parts of a layer read the same normed input.
   bool shares_input(const Layer& layer) const {
-    return arch_.parallel || layer.is.mixer == Mixer::attention_and_scan;
+    return arch_.parallel || layer.is.has<AttentionAndScan>();
   }
   ValueId project(const Layer& layer, const char* label, ValueId input, const std::string& name,
                   uint32_t k);
@@ -124,8 +148,8 @@ class ForwardBuilder : Emitter {
   void encoder_layer(uint32_t index, const LayerDescriptor& is, const std::string& label);
   void write_cross(uint32_t index);
   ValueId encoded_as(ActivationKind kind);
-  ValueId cross_attention(const Layer& layer);
-  void cross_weights(const Layer& layer, ValueId query);
+  ValueId cross_attention(const Layer& layer, const Attention& is);
+  void cross_weights(const Layer& layer, const Attention& is, ValueId query);
 
   const ArchDescriptor& arch_;
   const std::vector<Binding>& inverse_frequencies_;

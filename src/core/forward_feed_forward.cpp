@@ -7,67 +7,65 @@
 
 namespace akunu {
 
-ValueId ForwardBuilder::feed_forward(const Layer& layer) {
-  if (!layer.is.experts) return dense(layer);
-  if (!layer.is.experts->beside_dense) return mixture(layer);
+ValueId ForwardBuilder::feed_forward(const Layer& layer, const FeedForward& is) {
+  if (!is.experts) return dense(layer, is);
+  if (!is.experts->beside_dense) return mixture(layer, is, *is.experts);
   const ValueId of_all = rows("dense normed", arch_.dim);
-  norm(layer.label + "dense norm", dense(layer), layer.name + "ffn_dense_post_norm", of_all);
+  norm(layer.label + "dense norm", dense(layer, is), layer.name + "ffn_dense_post_norm", of_all);
   const ValueId of_experts = rows("experts normed", arch_.dim);
-  norm(layer.label + "experts post norm", mixture(layer), layer.name + "experts_post_norm",
-       of_experts);
+  norm(layer.label + "experts post norm", mixture(layer, is, *is.experts),
+       layer.name + "experts_post_norm", of_experts);
   emit(Operation::add, layer.label + "dense add", {of_all, of_experts},
        AddParams{arch_.dim, 0, {}});
   return of_all;
 }
 
-ValueId ForwardBuilder::dense(const Layer& layer) {
-  const uint32_t dim = layer.is.ffn_dim;
-  const bool is_gated = layer.is.feed_forward == FeedForward::gated;
-  const ValueId gate = rows("gate", dim);
-  const ValueId up = rows("up", dim);
+ValueId ForwardBuilder::dense(const Layer& layer, const FeedForward& is) {
+  const ValueId gate = rows("gate", is.dim);
+  const ValueId up = rows("up", is.dim);
   std::vector<Part> parts;
-  if (is_gated) parts.push_back({"gate", dim, gate});
-  parts.push_back({"up", dim, up});
-  // A parallel layer's reads what attention reads, and alone it has the layer's only norm.
-  const bool has_norm = !arch_.parallel && layer.is.mixer != Mixer::none;
-  project_normed(layer, "ffn norm", has_norm ? "ffn_norm" : "attention_norm", "ffn.", parts);
+  if (is.is_gated) parts.push_back({"gate", is.dim, gate});
+  parts.push_back({"up", is.dim, up});
+  project_normed(layer, "ffn norm", norm_before_network(layer), "ffn.", parts);
 
   const ValueId hidden =
-      activation("hidden", kind_for(layer.name + "ffn.down.weight", arch_.dim, dim), dim);
-  const uint32_t function = number_of(layer.is.activation);
-  if (is_gated && layer.is.factors.gate != 1)
-    emit(Operation::scale, layer.label + "gate scale", {gate},
-         ScaleParams{dim, layer.is.factors.gate, {}});
-  if (is_gated && layer.is.gate_cut)
-    emit(Operation::sparsify, layer.label + "gate cut", {gate},
-         SparsifyParams{dim, *layer.is.gate_cut, {}});
-  if (is_gated)
-    emit(Operation::gated_activation, layer.label + "activation", {gate, up, hidden},
-         GatedActivationParams{dim, function, 0, 0});
-  else
+      activation("hidden", kind_for(layer.name + "ffn.down.weight", arch_.dim, is.dim), is.dim);
+  const uint32_t function = number_of(is.activation);
+  if (!is.is_gated) {
     emit(Operation::activate, layer.label + "activation", {up, hidden},
-         ActivateParams{dim, function, 0, 0});
-  return project(layer, "down", hidden, "ffn.down", dim);
+         ActivateParams{is.dim, function, 0, 0});
+    return project(layer, "down", hidden, "ffn.down", is.dim);
+  }
+  if (is.gate_factor != 1)
+    emit(Operation::scale, layer.label + "gate scale", {gate},
+         ScaleParams{is.dim, is.gate_factor, {}});
+  if (is.gate_cut)
+    emit(Operation::sparsify, layer.label + "gate cut", {gate},
+         SparsifyParams{is.dim, *is.gate_cut, {}});
+  emit(Operation::gated_activation, layer.label + "activation", {gate, up, hidden},
+       GatedActivationParams{is.dim, function, 0, 0});
+  return project(layer, "down", hidden, "ffn.down", is.dim);
 }
 
 // A row's experts, and the one that all rows go through where there is one.
-ValueId ForwardBuilder::mixture(const Layer& layer) {
-  ExpertLayer of{layer.is, layer.name + "ffn.", layer.label};
-  if (layer.is.experts->beside_dense) {
-    of.router_input =
-        activation("router normed",
-                   kind_for(of.name + "router.weight", layer.is.experts->n, arch_.dim), arch_.dim);
+ValueId ForwardBuilder::mixture(const Layer& layer, const FeedForward& is, const Experts& experts) {
+  ExpertLayer of{is, layer.name + "ffn.", layer.label};
+  if (experts.beside_dense) {
+    of.router_input = activation(
+        "router normed", kind_for(of.name + "router.weight", experts.n, arch_.dim), arch_.dim);
     norm(layer.label + "router norm", residual_, of.name + "router_norm", of.router_input);
     norm_inputs(layer, "experts norm", "experts_norm", "ffn.", expert_input_kinds(*this, of));
     return emit_experts(*this, of, inputs_);
   }
-  // Else it reads what attention reads, or has the layer's only norm.
-  const bool has_norm = !arch_.parallel && layer.is.mixer != Mixer::none;
-  norm_inputs(layer, "ffn norm", has_norm ? "ffn_norm" : "attention_norm", "ffn.",
-              expert_input_kinds(*this, of));
+  norm_inputs(layer, "ffn norm", norm_before_network(layer), "ffn.", expert_input_kinds(*this, of));
   ValueId combined = emit_experts(*this, of, inputs_);
   reduce(layer.label + "experts", combined, arch_.dim);
   return combined;
+}
+
+// In a parallel layer the network reads what attention reads; alone, it has the layer's only norm.
+const char* ForwardBuilder::norm_before_network(const Layer& layer) const {
+  return arch_.parallel || layer.is.has<NoMixer>() ? "attention_norm" : "ffn_norm";
 }
 
 // Emits the norm of the residual and each part's projection of it. In post-norm models
@@ -167,7 +165,7 @@ void ForwardBuilder::add_to_residual(const Layer& layer, const std::string& labe
     norm_sum(layer.label + label + " norm", made, layer.name + sum_norm_name);
     return;
   }
-  if (layer.is.post_norms || find(layer.name + norm_name + ".weight") != nullptr) {
+  if (arch_.post_norms || find(layer.name + norm_name + ".weight") != nullptr) {
     const ValueId normed = rows("post-normed", arch_.dim);
     norm(layer.label + label + " norm", made, layer.name + norm_name, normed);
     made = normed;

@@ -14,9 +14,11 @@ std::optional<std::vector<Node>> rotation_nodes(const ArchDescriptor& arch,
   std::vector<Node> nodes;
   for (size_t i = 0; i < arch.layers.size(); ++i) {
     const LayerDescriptor& layer = arch.layers[i];
-    if (layer.kv_from || memory.layers[i].group != group || layer.rope_style == RopeStyle::none)
-      continue;
-    if (layer.norms_behind_rope) return std::nullopt;
+    if (layer.kv_from() || memory.layers[i].group != group || !layer.rotates()) continue;
+    if (layer.attention() != nullptr && layer.attention()->norms_behind_rope) return std::nullopt;
+    const auto* const latent = layer.find<LatentAttention>();
+    const CachedRow keys = *layer.cached();
+    const Rope& rope = *layer.rope();
     const std::string name = std::to_string(i);
     Node node;
     node.operation = Operation::kv_rotate;
@@ -25,9 +27,9 @@ std::optional<std::vector<Node>> rotation_nodes(const ArchDescriptor& arch,
     node.operands[1] = values.add({.name = "keys " + name,
                                    .binding = memory.layers[i].keys,
                                    .format = format_of_keys(memory.layers[i].format)});
-    node.set(KvRotateParams{layer.n_cached_heads(), layer.cached_dim(),
-                            layer.latent ? layer.latent->rank : 0, layer.rope_dim / 2,
-                            layer.rope_style == RopeStyle::halves ? kRopeHalves : kRopeInterleaved,
+    node.set(KvRotateParams{keys.n_heads, keys.dim, latent != nullptr ? latent->rank : 0,
+                            rope.dim / 2,
+                            rope.style == RopeStyle::halves ? kRopeHalves : kRopeInterleaved,
                             memory.page_table_stride, memory.page_table_bases[group], 0});
     if (!device.find_kernel(kernel_request(node, values, RowClass::many))) return std::nullopt;
     nodes.push_back(std::move(node));

@@ -9,16 +9,16 @@
 namespace akunu {
 
 struct LatentLayer {
-  const LayerDescriptor& is;  // with latents
-  std::string name, label;    // how tensors ("layers.3.attention.") and commands ("layer 3 ") begin
-  ValueId query;              // [n_heads * head_dim]
-  ValueId row;                // [rank + rope_dim], as it was projected
+  const LatentAttention& is;
+  std::string name, label;  // how tensors ("layers.3.attention.") and commands ("layer 3 ") begin
+  ValueId query;            // [query_dim]
+  ValueId row;              // [row_dim], as it was projected
   ValueId angles;
   ValueId cache;
   uint32_t page_table_stride, page_table_base;
 };
 
-// Returns what attention makes of a row, [n_heads * value_dim], in the kind that the projection of its
+// Returns what attention makes of a row, [attended_dim], in the kind that the projection of its
 // output wants.
 ValueId emit_latent_attention(Emitter& emitter, const LatentLayer& layer);
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/arch.h"
+#include "core/blocks/delta_rule.h"
 #include "files/model_source.h"
 
 namespace akunu {

@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "core/arch.h"
 #include "core/device.h"
 #include "core/format.h"
+#include "core/model_config.h"
 #include "files/mapped_file.h"
 #include "models/common/transform.h"
 

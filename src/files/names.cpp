@@ -219,7 +219,7 @@ bool is_of_layer_behind(const NameRules& rules, std::string_view name, size_t n_
 std::string_view why_unused(std::string_view canonical, const ModelConfig& config) {
   const std::optional<FileName> parts = take_apart(canonical, "layers.");
   if (!parts || !parts->layer) return {};
-  if (parts->stem == "streams.scale" && !config.scales_streams)
+  if (parts->stem == "streams.scale" && config.streams && !config.streams->is_scaled)
     return "altup_correct_scale is false";
   const bool makes_keys = parts->stem == "attention.k" || parts->stem == "attention.v" ||
                           parts->stem == "attention.k_norm";

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/arch.h"
+#include "core/blocks/scan.h"
 #include "files/model_source.h"
 
 namespace akunu {

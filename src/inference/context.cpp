@@ -20,7 +20,7 @@ void refuse_unused_tensors(const Weights& weights, const FusedForwards& fused) {
   for (size_t i = 0; i < weights.arch.layers.size(); ++i) used.insert(output_scale_name(i));
   // Frequencies::write reads them for the layers that rotate.
   for (const LayerDescriptor& layer : weights.arch.layers)
-    if (layer.rope_style != RopeStyle::none)
+    if (layer.rotates())
       for (const std::string_view name : {kRopeFactors, kLongRopeFactors, kShortRopeFactors})
         used.emplace(name);
   for (size_t id = 0; id < fused.values.size(); ++id)

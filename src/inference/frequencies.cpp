@@ -13,12 +13,12 @@ namespace akunu {
 namespace {
 
 // Dynamic NTK: a longer context turns slow frequencies slower still, by a larger base.
-double stretched_theta(const LayerDescriptor& layer, uint32_t trained, uint32_t context) {
-  const double theta = static_cast<double>(layer.rope_theta);
-  const double factor = static_cast<double>(layer.rope_dynamic_factor);
-  if (factor == 1 || context <= trained || layer.rope_dim <= 2) return theta;
+double stretched_theta(const Rope& rope, uint32_t trained, uint32_t context) {
+  const double theta = static_cast<double>(rope.theta);
+  const double factor = static_cast<double>(rope.dynamic_factor);
+  if (factor == 1 || context <= trained || rope.dim <= 2) return theta;
   const double stretch = factor * context / trained - (factor - 1);
-  return theta * std::pow(stretch, layer.rope_dim / (layer.rope_dim - 2.0));
+  return theta * std::pow(stretch, rope.dim / (rope.dim - 2.0));
 }
 
 // The tensor of factors that holds for this context, if the file has any: the one there is, or of two
@@ -54,10 +54,15 @@ Frequencies::Frequencies(const Weights& weights, const std::shared_ptr<Device>& 
     : device_(device) {
   std::map<std::tuple<uint32_t, float, float, float, bool>, Binding> made;
   for (const LayerDescriptor& layer : weights.arch.layers) {
-    Binding& binding = made[{layer.rope_dim, layer.rope_theta, layer.rope_linear_factor,
-                             layer.rope_dynamic_factor, layer.rope_factors}];
-    if (!binding && layer.rope_style != RopeStyle::none) {
-      buffers_.emplace_back(device_, layer.rope_dim / 2 * sizeof(float), "constants");
+    if (!layer.rotates()) {
+      of_layers_.emplace_back();
+      continue;
+    }
+    const Rope& rope = *layer.rope();
+    Binding& binding = made[{rope.dim, rope.theta, rope.linear_factor, rope.dynamic_factor,
+                             rope.has_model_factors}];
+    if (!binding) {
+      buffers_.emplace_back(device_, rope.dim / 2 * sizeof(float), "constants");
       binding = buffers_.back().binding();
     }
     of_layers_.push_back(binding);
@@ -80,25 +85,24 @@ std::vector<std::string> Frequencies::write(const Weights& weights, uint32_t con
     device_->read(found.planes[0], std::as_writable_bytes(std::span(factors)));
   }
   for (size_t n = 0; n < of_layers_.size(); ++n) {  // layers that rotate alike share a buffer
-    const LayerDescriptor& layer = weights.arch.layers[n];
-    if (layer.rope_style == RopeStyle::none) continue;
-    const uint32_t n_pairs = layer.rope_dim / 2;
-    if (name && layer.rope_factors && factors.size() != n_pairs)
+    if (!weights.arch.layers[n].rotates()) continue;
+    const Rope& rope = *weights.arch.layers[n].rope();
+    const uint32_t n_pairs = rope.dim / 2;
+    if (name && rope.has_model_factors && factors.size() != n_pairs)
       throw ModelFormatError("tensor " + tensors.name_in_file(*name) + " has " +
                              std::to_string(factors.size()) + " factors; the rotary dimension " +
-                             std::to_string(layer.rope_dim) + " asks for " +
-                             std::to_string(n_pairs));
-    const double theta = stretched_theta(layer, weights.config.context_length, context);
+                             std::to_string(rope.dim) + " asks for " + std::to_string(n_pairs));
+    const double theta = stretched_theta(rope, weights.config.context_length, context);
     std::vector<float> inverse(n_pairs);
     for (uint32_t i = 0; i < n_pairs; ++i) {
       const double factor =
-          factors.empty() || !layer.rope_factors ? 1.0 : static_cast<double>(factors[i]);
+          factors.empty() || !rope.has_model_factors ? 1.0 : static_cast<double>(factors[i]);
       if (!(factor > 0) || !std::isfinite(factor))
         throw ModelFormatError("tensor " + tensors.name_in_file(*name) + " holds " +
                                std::to_string(factor) + " at " + std::to_string(i) +
                                "; factors must be positive");
-      inverse[i] = static_cast<float>(std::pow(theta, -2.0 * i / layer.rope_dim) / factor /
-                                      static_cast<double>(layer.rope_linear_factor));
+      inverse[i] = static_cast<float>(std::pow(theta, -2.0 * i / rope.dim) / factor /
+                                      static_cast<double>(rope.linear_factor));
     }
     device_->write(of_layers_[n], std::as_bytes(std::span(inverse)));
   }

@@ -66,13 +66,15 @@ const char* whole_part(const ArchDescriptor& arch) {
 }
 
 const char* whole_part(const LayerDescriptor& layer) {
-  if (layer.mixer != Mixer::attention) return "layers have something else than attention";
-  if (layer.latent) return "its attention has latents";
-  if (layer.norms_all_heads) return "one norm is of all heads";
-  if (layer.has_branch) return "layers have branches";
-  if (layer.gate_cut) return "gates are cut by all numbers of a row";
-  if (layer.feed_forward == FeedForward::none) return "layers have no feed-forward network";
-  if (layer.experts && layer.experts->beside_dense) return "experts stand beside a dense network";
+  if (layer.has<LatentAttention>()) return "its attention has latents";
+  const auto* const attention = layer.find<Attention>();
+  if (attention == nullptr) return "layers have something else than attention";
+  if (attention->head_norms == HeadNorms::all) return "one norm is of all heads";
+  if (attention->has_branch) return "layers have branches";
+  if (!layer.feed_forward) return "layers have no feed-forward network";
+  if (layer.feed_forward->gate_cut) return "gates are cut by all numbers of a row";
+  if (layer.feed_forward->experts && layer.feed_forward->experts->beside_dense)
+    return "experts stand beside a dense network";
   return nullptr;
 }
 
@@ -87,15 +89,18 @@ ArchDescriptor share_of(const ArchDescriptor& arch, uint32_t n_ranks) {
   ArchDescriptor share = arch;
   for (LayerDescriptor& layer : share.layers) {
     check(whole_part(layer));
-    layer.n_heads = divided("heads in a layer", layer.n_heads, n_ranks);
-    layer.n_kv_heads = divided("heads of keys and values in a layer", layer.n_kv_heads, n_ranks);
-    if (!layer.experts) {
-      layer.ffn_dim = divided("columns in a feed-forward network", layer.ffn_dim, n_ranks);
+    Attention& attention = *layer.attention();
+    FeedForward& network = *layer.feed_forward;
+    attention.n_heads = divided("heads in a layer", attention.n_heads, n_ranks);
+    attention.n_kv_heads =
+        divided("heads of keys and values in a layer", attention.n_kv_heads, n_ranks);
+    if (!network.experts) {
+      network.dim = divided("columns in a feed-forward network", network.dim, n_ranks);
       continue;
     }
-    layer.experts->dim = divided("columns in an expert", layer.experts->dim, n_ranks);
-    layer.experts->shared_dim =
-        divided("columns in an expert of all rows", layer.experts->shared_dim, n_ranks);
+    network.experts->dim = divided("columns in an expert", network.experts->dim, n_ranks);
+    network.experts->shared_dim =
+        divided("columns in an expert of all rows", network.experts->shared_dim, n_ranks);
   }
   return share;
 }

@@ -70,7 +70,8 @@ void find_alignment_heads(Weights& weights, const LoadOptions& options) {
   }
   arch.audio->alignment_heads.assign(arch.layers.size(), 0);
   for (const AlignmentHead& each : options.alignment_heads) {
-    if (each.layer >= arch.layers.size() || each.head >= arch.layers[each.layer].n_heads)
+    if (each.layer >= arch.layers.size() ||
+        each.head >= arch.layers[each.layer].attention()->n_heads)
       throw ModelFormatError("there is no head " + std::to_string(each.head) + " of layer " +
                              std::to_string(each.layer) + " to align words with");
     if (each.head >= 32) throw UnsupportedModelError("of a layer's heads, the first 32 can align");
@@ -153,7 +154,8 @@ void read_output_scales(Weights& weights) {
 void place_ones(Weights& weights) {
   uint32_t n = 0;
   for (const LayerDescriptor& layer : weights.arch.layers)
-    if (layer.value_norms) n = std::max(n, layer.head_dim);
+    if (const Attention* const attention = layer.attention(); attention && attention->value_norms)
+      n = std::max(n, attention->head_dim);
   if (n == 0) return;
   weights.ones = OwnedBuffer(weights.device, n * sizeof(float), "constants");
   const std::vector<float> ones(n, 1.0f);

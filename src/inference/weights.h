@@ -11,6 +11,7 @@
 #include "core/arch.h"
 #include "core/device.h"
 #include "core/error.h"
+#include "core/model_config.h"
 #include "inference/adapters.h"
 #include "inference/context_plan.h"
 #include "inference/device_tensors.h"

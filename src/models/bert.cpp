@@ -1,16 +1,17 @@
 // BERT (Devlin et al., 2018): learned positions, token types, norms behind each sum.
 #include "files/huggingface/config.h"
 #include "files/huggingface/encoder_config.h"
+#include "models/common/layers.h"
 #include "models/families.h"
 
 namespace akunu::models::bert {
 
 ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = nomic_bert::describe(config);
-  for (LayerDescriptor& layer : arch.layers) {
-    layer.rope_style = RopeStyle::none;
-    layer.feed_forward = FeedForward::plain;
-    layer.activation = Activation::gelu;
+  rotate_as(arch, RopeStyle::none);
+  for (FeedForward& network : networks_of(arch)) {
+    network.is_gated = false;
+    network.activation = Activation::gelu;
   }
   return arch;
 }

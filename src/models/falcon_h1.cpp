@@ -9,11 +9,15 @@ namespace akunu::models::falcon_h1 {
 
 ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = decoder_of_halves(config);
-  give_scans(arch, config, Mixer::attention_and_scan);
+  give_scans_beside(arch, config);
   give_attention_scale(arch, config, 0);
   if (config.embedding_scale != 0) arch.embedding_scale = config.embedding_scale;
   if (config.logit_scale != 0) arch.logit_scale = config.logit_scale;
-  for (LayerDescriptor& layer : arch.layers) layer.factors = config.layer_factors;
+  for (Attention& attention : attention_of(arch)) attention.factor = config.layer_factors.attention;
+  for (FeedForward& network : networks_of(arch)) {
+    network.gate_factor = config.layer_factors.gate;
+    network.factor = config.layer_factors.feed_forward;
+  }
   return arch;
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "core/arch.h"
+#include "core/model_config.h"
 #include "models/common/gguf_names.h"
 #include "models/common/pre_tokenizers.h"
 #include "models/hf_model.h"

@@ -10,7 +10,7 @@ ArchDescriptor describe(const ModelConfig& config) {
   give_windows(arch, config, 2, 4096);
   give_attention_scale(arch, config, 46);
   give_soft_caps(arch, config, 50.0f, 30.0f);
-  for (LayerDescriptor& layer : arch.layers) layer.post_norms = true;
+  arch.post_norms = true;
   return arch;
 }
 

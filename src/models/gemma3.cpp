@@ -13,19 +13,21 @@ ArchDescriptor describe(const ModelConfig& config) {
   give_windows(arch, config, 6, 0);
   give_attention_scale(arch, config, 62);
   give_soft_caps(arch, config, 0.0f, 0.0f);
-  for (LayerDescriptor& layer : arch.layers) {
-    layer.head_norms = layer.post_norms = true;
-    if (layer.window == 0) continue;
-    layer.rope_theta = config.rope_theta_windowed != 0 ? config.rope_theta_windowed : 10000.0f;
-    layer.rope_linear_factor = layer.rope_dynamic_factor = 1;
+  give_head_norms(arch, HeadNorms::each);
+  arch.post_norms = true;
+  for (Attention& attention : attention_of(arch)) {
+    if (attention.window == 0) continue;
+    Rope& rope = attention.rope;
+    rope.theta = config.rope_theta_windowed != 0 ? config.rope_theta_windowed : 10000.0f;
+    rope.linear_factor = rope.dynamic_factor = 1;
   }
   if (!config.images) return arch;
   arch.images = image_encoder(*config.images);
   // Tokens of an image attend to the whole image, so a sliding window must not be shorter than an image.
   const uint32_t n_tokens = arch.images->n_tokens();
-  for (const LayerDescriptor& layer : arch.layers)
-    if (layer.window != 0 && layer.window < n_tokens)
-      throw UnsupportedModelError("windows of " + std::to_string(layer.window) +
+  for (const Attention& attention : attention_of(arch))
+    if (attention.window != 0 && attention.window < n_tokens)
+      throw UnsupportedModelError("windows of " + std::to_string(attention.window) +
                                   " positions are shorter than images, which have " +
                                   std::to_string(n_tokens));
   return arch;

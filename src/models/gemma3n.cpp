@@ -9,15 +9,14 @@ ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = gemma3::describe(config);
   give_soft_caps(arch, config, 0.0f, 30.0f);
   arch.per_layer_dim = config.per_layer_dim;
-  arch.streams = ResidualStreams{
-      .n = config.n_streams, .active = config.active_stream, .is_scaled = config.scales_streams};
-  for (size_t i = 0; i < arch.layers.size(); ++i) {
-    LayerDescriptor& layer = arch.layers[i];
-    layer.attention_scale = 1;
-    layer.value_norms = true;
-    layer.has_branch = true;
-    layer.gate_cut = config.layers[i].gate_cut;
+  arch.streams = config.streams;
+  for (Attention& attention : attention_of(arch)) {
+    attention.scale = 1;
+    attention.value_norms = true;
+    attention.has_branch = true;
   }
+  for (size_t i = 0; i < arch.layers.size(); ++i)
+    arch.layers[i].feed_forward->gate_cut = config.layers[i].gate_cut;
   share_keys(arch, config.n_shared_kv_layers);
   return arch;
 }

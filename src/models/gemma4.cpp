@@ -14,18 +14,18 @@ ArchDescriptor describe(const ModelConfig& config) {
   give_soft_caps(arch, config, 0.0f, 30.0f);
   arch.per_layer_dim = config.per_layer_dim;
   for (size_t i = 0; i < arch.layers.size(); ++i) {
-    LayerDescriptor& layer = arch.layers[i];
-    layer.attention_scale = 1;
-    layer.value_norms = true;
-    layer.values_are_keys = config.layers[i].values_are_keys;
-    layer.rope_factors = layer.window == 0;
+    Attention& attention = *arch.layers[i].attention();
+    attention.scale = 1;
+    attention.value_norms = true;
+    attention.values_are_keys = config.layers[i].values_are_keys;
+    attention.rope.has_model_factors = attention.window == 0;
   }
   share_keys(arch, config.n_shared_kv_layers);
   give_experts(arch, config, Scoring::softmax, true);
-  for (LayerDescriptor& layer : arch.layers) {
-    if (!layer.experts) continue;
-    layer.experts->beside_dense = true;
-    layer.experts->router_scale = 1 / std::sqrt(static_cast<float>(config.dim));
+  for (FeedForward& network : networks_of(arch)) {
+    if (!network.experts) continue;
+    network.experts->beside_dense = true;
+    network.experts->router_scale = 1 / std::sqrt(static_cast<float>(config.dim));
   }
   return arch;
 }

@@ -7,7 +7,7 @@ namespace akunu::models::gemma_embedding {
 ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = gemma3::describe(config);
   make_encoder(arch, Pooling::mean, config);
-  for (LayerDescriptor& layer : arch.layers) layer.window /= 2;
+  for (Attention& attention : attention_of(arch)) attention.window /= 2;
   return arch;
 }
 

@@ -6,7 +6,7 @@ namespace akunu::models::glm4 {
 
 ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = decoder(config);
-  for (LayerDescriptor& layer : arch.layers) layer.post_norms = true;
+  arch.post_norms = true;
   return arch;
 }
 

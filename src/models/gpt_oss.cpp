@@ -9,12 +9,12 @@ ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = decoder_of_halves(config);
   give_windows(arch, config, 2, 128);
   give_experts(arch, config, Scoring::chosen, false);
-  for (LayerDescriptor& layer : arch.layers) {
-    if (!layer.experts) continue;
-    layer.experts->limit = config.experts.limit != 0 ? config.experts.limit : 7.0f;
-    layer.experts->alpha = config.experts.alpha != 0 ? config.experts.alpha : 1.702f;
-    require_positive(layer.experts->limit, "limit of the experts' activation");
-    require_positive(layer.experts->alpha, "alpha of the experts' activation");
+  for (FeedForward& network : networks_of(arch)) {
+    if (!network.experts) continue;
+    network.experts->limit = config.experts.limit != 0 ? config.experts.limit : 7.0f;
+    network.experts->alpha = config.experts.alpha != 0 ? config.experts.alpha : 1.702f;
+    require_positive(network.experts->limit, "limit of the experts' activation");
+    require_positive(network.experts->alpha, "alpha of the experts' activation");
   }
   return arch;
 }

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/arch.h"
+#include "core/model_config.h"
 #include "files/huggingface/expert_config.h"
 #include "files/huggingface/latent_config.h"
 #include "files/huggingface/layer_shapes.h"

@@ -1,11 +1,12 @@
 // Hunyuan (2025): norms per head of Q and K behind their rotary positions.
+#include "models/common/layers.h"
 #include "models/families.h"
 
 namespace akunu::models::hunyuan_dense {
 
 ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = qwen3::describe(config);
-  for (LayerDescriptor& layer : arch.layers) layer.norms_behind_rope = true;
+  for (Attention& attention : attention_of(arch)) attention.norms_behind_rope = true;
   return arch;
 }
 

@@ -1,15 +1,14 @@
 // BERT's frame with ALiBi instead of positions, and GELU in the gate (Günther et al., 2023).
+#include "models/common/layers.h"
 #include "models/families.h"
 
 namespace akunu::models::jina_bert_v2 {
 
 ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = nomic_bert::describe(config);
-  for (LayerDescriptor& layer : arch.layers) {
-    layer.rope_style = RopeStyle::none;
-    layer.activation = Activation::gelu;
-    layer.alibi_bias = 8;
-  }
+  rotate_as(arch, RopeStyle::none);
+  for (Attention& attention : attention_of(arch)) attention.alibi_bias = 8;
+  for (FeedForward& network : networks_of(arch)) network.activation = Activation::gelu;
   return arch;
 }
 

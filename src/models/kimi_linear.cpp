@@ -10,7 +10,7 @@ namespace akunu::models::kimi_linear {
 ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = decoder(config);
   give_latents(arch, config);
-  for (LayerDescriptor& layer : arch.layers) layer.rope_style = RopeStyle::none;
+  rotate_as(arch, RopeStyle::none);
   give_delta_rules(arch, config);
   give_experts(arch, config, Scoring::sigmoid, true);
   return arch;

@@ -2,14 +2,14 @@
 // of what rotates turns with i + half.
 #include <cmath>
 
+#include "models/common/layers.h"
 #include "models/families.h"
 
 namespace akunu::models::minicpm3 {
 
 ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = deepseek2::describe(config);
-  arch.row_style = RopeStyle::halves;
-  for (LayerDescriptor& layer : arch.layers) layer.rope_style = RopeStyle::halves;
+  rotate_as(arch, RopeStyle::halves);
   const auto or_usual = [](float said, float usual) { return said != 0 ? said : usual; };
   arch.embedding_scale = or_usual(config.embedding_scale, 12);
   arch.residual_scale =

@@ -7,15 +7,12 @@ namespace akunu::models::mistral3 {
 
 ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = decoder(config);
-  if (config.query_growth == 0) return arch;
-  require_positive(config.query_growth, "growth of queries");
-  require(config.query_growth_length, "length that queries grow by", config);
-  for (LayerDescriptor& layer : arch.layers) {
-    layer.query_growth = config.query_growth;
-    layer.query_growth_length = config.query_growth_length;
-    if (layer.rope_dim != layer.head_dim)
+  if (config.rope.query_growth == 0) return arch;
+  require_positive(config.rope.query_growth, "growth of queries");
+  require(config.rope.query_growth_length, "length that queries grow by", config);
+  for (const Attention& attention : attention_of(arch))
+    if (attention.rope.dim != attention.head_dim)
       throw UnsupportedModelError("queries that grow need all of a head to rotate");
-  }
   return arch;
 }
 

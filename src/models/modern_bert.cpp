@@ -12,12 +12,12 @@ ArchDescriptor describe(const ModelConfig& config) {
   make_encoder(arch, Pooling::first, config);
   arch.norm = NormKind::layer;
   arch.head_activation = Activation::gelu;
+  for (FeedForward& network : networks_of(arch)) network.activation = Activation::gelu;
   for (size_t i = 0; i < arch.layers.size(); ++i) {
-    LayerDescriptor& layer = arch.layers[i];
-    layer.activation = Activation::gelu;
     if (!config.layers[i].windowed.value_or(i % 3 != 0)) continue;
-    layer.window = (config.window != 0 ? config.window : 128) / 2;
-    if (config.rope_theta_windowed != 0) layer.rope_theta = config.rope_theta_windowed;
+    Attention& attention = *arch.layers[i].attention();
+    attention.window = (config.window != 0 ? config.window : 128) / 2;
+    if (config.rope_theta_windowed != 0) attention.rope.theta = config.rope_theta_windowed;
   }
   return arch;
 }

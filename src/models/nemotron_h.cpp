@@ -9,15 +9,15 @@ namespace akunu::models::nemotron_h {
 
 ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = decoder_of_halves(config);
+  rotate_as(arch, RopeStyle::none);
   for (LayerDescriptor& layer : arch.layers) {
-    layer.rope_style = RopeStyle::none;
-    if (layer.ffn_dim == 0) {
-      layer.feed_forward = FeedForward::none;
-      continue;
-    }
-    layer.mixer = Mixer::none;
-    layer.feed_forward = FeedForward::plain;
-    layer.activation = Activation::relu_squared;
+    const uint32_t dim = layer.feed_forward->dim;
+    if (dim == 0)
+      layer.feed_forward.reset();
+    else
+      layer = {.mixer = NoMixer{},
+               .feed_forward = FeedForward{
+                   .is_gated = false, .activation = Activation::relu_squared, .dim = dim}};
   }
   give_scans(arch, config);
   return arch;

@@ -7,8 +7,6 @@ namespace akunu::models::nemotron_h_moe {
 ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = nemotron_h::describe(config);
   give_experts(arch, config, Scoring::sigmoid, true);
-  for (LayerDescriptor& layer : arch.layers)
-    if (layer.feed_forward == FeedForward::none) layer.experts.reset();
   return arch;
 }
 

@@ -9,12 +9,13 @@ ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = decoder_of_halves(config);
   norm_behind_only(arch);
   give_windows(arch, config, 4, 0);
-  for (LayerDescriptor& layer : arch.layers) {
-    layer.norms_all_heads = true;
-    if (layer.window == 0) continue;
-    if (config.rope_theta_windowed != 0) layer.rope_theta = config.rope_theta_windowed;
-    layer.rope_linear_factor = layer.rope_dynamic_factor = 1;
-    layer.rope_factors = false;
+  give_head_norms(arch, HeadNorms::all);
+  for (Attention& attention : attention_of(arch)) {
+    if (attention.window == 0) continue;
+    Rope& rope = attention.rope;
+    if (config.rope_theta_windowed != 0) rope.theta = config.rope_theta_windowed;
+    rope.linear_factor = rope.dynamic_factor = 1;
+    rope.has_model_factors = false;
   }
   return arch;
 }

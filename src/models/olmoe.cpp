@@ -6,7 +6,7 @@ namespace akunu::models::olmoe {
 
 ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = decoder_of_halves(config);
-  for (LayerDescriptor& layer : arch.layers) layer.head_norms = layer.norms_all_heads = true;
+  give_head_norms(arch, HeadNorms::all);
   give_experts(arch, config, Scoring::softmax, false);
   return arch;
 }

@@ -4,12 +4,7 @@
 
 namespace akunu::models::qwen2 {
 
-ArchDescriptor describe(const ModelConfig& config) {
-  ArchDescriptor arch = decoder(config);
-  arch.row_style = RopeStyle::halves;
-  for (LayerDescriptor& layer : arch.layers) layer.rope_style = RopeStyle::halves;
-  return arch;
-}
+ArchDescriptor describe(const ModelConfig& config) { return decoder_of_halves(config); }
 
 namespace {
 

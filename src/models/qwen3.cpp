@@ -6,7 +6,7 @@ namespace akunu::models::qwen3 {
 
 ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = decoder_of_halves(config);
-  for (LayerDescriptor& layer : arch.layers) layer.head_norms = true;
+  give_head_norms(arch, HeadNorms::each);
   return arch;
 }
 

@@ -9,9 +9,8 @@ namespace akunu::models::qwen35 {
 
 ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = qwen3::describe(config);
-  for (size_t i = 0; i < arch.layers.size(); ++i)
-    arch.layers[i].output_gate = !config.layers[i].recurs;
   give_delta_rules(arch, config);
+  for (Attention& attention : attention_of(arch)) attention.output_gate = true;
   return arch;
 }
 

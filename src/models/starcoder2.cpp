@@ -7,9 +7,9 @@ namespace akunu::models::starcoder2 {
 ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = decoder_of_halves(config);
   arch.norm = NormKind::layer;
-  for (LayerDescriptor& layer : arch.layers) {
-    layer.feed_forward = FeedForward::plain;
-    layer.activation = Activation::gelu_tanh;
+  for (FeedForward& network : networks_of(arch)) {
+    network.is_gated = false;
+    network.activation = Activation::gelu_tanh;
   }
   return arch;
 }

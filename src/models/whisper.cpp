@@ -8,10 +8,10 @@ namespace akunu::models::whisper {
 
 ArchDescriptor describe(const ModelConfig& config) {
   const auto plain = [](ArchDescriptor arch) {
-    for (LayerDescriptor& layer : arch.layers) {
-      layer.rope_style = RopeStyle::none;
-      layer.feed_forward = FeedForward::plain;
-      layer.activation = Activation::gelu;
+    rotate_as(arch, RopeStyle::none);
+    for (FeedForward& network : networks_of(arch)) {
+      network.is_gated = false;
+      network.activation = Activation::gelu;
     }
     return arch;
   };

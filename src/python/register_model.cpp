@@ -112,17 +112,20 @@ py::dict NativeModel::config() const {
   py::tuple windows(n_own_layers(config));
   for (size_t i = 0; i < windows.size(); ++i) {
     const LayerDescriptor& layer = engine()->model->context.arch().layers[i];
-    windows[i] = layer.convolution                 ? layer.convolution->width
-                 : layer.state && !layer.attends() ? layer.state->width
-                                                   : layer.window;
+    const auto* const convolution = layer.find<ShortConvolution>();
+    const std::optional<RecurrentState> state = layer.state();
+    windows[i] = layer.attention() != nullptr ? layer.attention()->window
+                 : convolution != nullptr     ? convolution->width
+                 : state                      ? state->width
+                                              : 0;
   }
   result["windows"] = windows;
   result["vocab_size"] = config.vocab_size;
   result["context_length"] = config.context_length;
-  result["rope_theta"] = config.rope_theta;
-  result["rope_dim"] = config.rope_dim;
+  result["rope_theta"] = config.rope.theta;
+  result["rope_dim"] = config.rope.dim;
   result["norm_epsilon"] = config.norm_epsilon;
-  result["latent_rank"] = config.latent_rank;
+  result["latent_rank"] = config.latent.rank;
   return result;
 }
 

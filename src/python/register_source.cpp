@@ -15,6 +15,7 @@
 #include "core/arch.h"
 #include "core/error.h"
 #include "core/format.h"
+#include "core/model_config.h"
 #include "files/huggingface/config.h"
 #include "files/huggingface/model_directory.h"
 #include "files/huggingface/source.h"
@@ -87,8 +88,7 @@ ArchDescriptor usual(ModelConfig config) {
 
 std::vector<bool> rotating_layers(const ArchDescriptor& arch) {
   std::vector<bool> rotating;
-  for (const LayerDescriptor& layer : arch.layers)
-    rotating.push_back(layer.rope_style != RopeStyle::none);
+  for (const LayerDescriptor& layer : arch.layers) rotating.push_back(layer.rotates());
   return rotating;
 }
 
@@ -108,62 +108,73 @@ py::dict numbers_of(const Experts& experts) {
   return result;
 }
 
-py::list layers_of(const std::vector<LayerDescriptor>& of) {
+py::object numbers_of(const Scan* scan) {
+  if (scan == nullptr) return py::none();
+  return py::dict(py::arg("n_heads") = scan->n_heads, py::arg("inner_dim") = scan->inner_dim(),
+                  py::arg("state_dim") = scan->state_dim, py::arg("n_groups") = scan->n_groups,
+                  py::arg("width") = scan->width,
+                  py::arg("has_limits") = scan->time_min > 0 || std::isfinite(scan->time_max),
+                  py::arg("gate_factor") = scan->gate_factor,
+                  py::arg("time_factor") = scan->time_factor);
+}
+
+py::object numbers_of(const DeltaRule* rule) {
+  if (rule == nullptr) return py::none();
+  return py::dict(py::arg("n_key_heads") = rule->n_key_heads,
+                  py::arg("n_value_heads") = rule->n_value_heads,
+                  py::arg("key_dim") = rule->key_dim, py::arg("value_dim") = rule->value_dim,
+                  py::arg("width") = rule->width, py::arg("per_channel") = rule->per_channel);
+}
+
+py::object numbers_of(const LatentAttention* latent) {
+  if (latent == nullptr) return py::none();
+  return py::dict(py::arg("rank") = latent->rank, py::arg("query_rank") = latent->query_rank,
+                  py::arg("value_dim") = latent->value_dim,
+                  py::arg("norm_epsilon") = latent->norm_epsilon);
+}
+
+// `from`: what the file says of the same layers, also of heads that a layer has no attention for.
+py::list layers_of(const std::vector<LayerConfig>& from, const std::vector<LayerDescriptor>& of) {
   py::list layers;
-  for (const LayerDescriptor& layer : of) {
+  for (size_t i = 0; i < of.size(); ++i) {
+    const LayerDescriptor& layer = of[i];
+    const Attention* const attention = layer.attention();
+    const auto* const latent = layer.find<LatentAttention>();
+    const bool attends = attention != nullptr || latent != nullptr;
+    const Rope rope = attends ? *layer.rope() : Rope{};
+    const FeedForward network = layer.feed_forward.value_or(FeedForward{});
     py::dict each;
-    each["n_heads"] = layer.n_heads;
-    each["n_kv_heads"] = layer.attends() || layer.mixer == Mixer::delta_rule ? layer.n_kv_heads : 0;
-    each["head_dim"] = layer.head_dim;
-    each["rope_dim"] = layer.rope_dim;
-    each["ffn_dim"] = layer.ffn_dim;
-    each["window"] = layer.window;
-    each["rope_theta"] = layer.rope_theta;
-    each["attention_scale"] = layer.attention_scale;
-    each["attention_soft_cap"] = layer.attention_soft_cap;
-    if (layer.experts) {
-      each["experts"] = numbers_of(*layer.experts);
-    } else {
-      each["experts"] = py::none();
-    }
-    each["gate_cut"] = layer.gate_cut;
-    each["convolution_width"] = layer.convolution ? layer.convolution->width : 0;
-    each["scan"] = py::none();
-    if (layer.scan)
-      each["scan"] = py::dict(
-          py::arg("n_heads") = layer.scan->n_heads, py::arg("inner_dim") = layer.scan->inner_dim(),
-          py::arg("state_dim") = layer.scan->state_dim, py::arg("n_groups") = layer.scan->n_groups,
-          py::arg("width") = layer.scan->width,
-          py::arg("has_limits") = layer.scan->time_min > 0 || std::isfinite(layer.scan->time_max),
-          py::arg("gate_factor") = layer.scan->gate_factor,
-          py::arg("time_factor") = layer.scan->time_factor);
-    each["factors"] = py::dict(
-        py::arg("attention") = layer.factors.attention, py::arg("scan") = layer.factors.scan,
-        py::arg("feed_forward") = layer.factors.feed_forward, py::arg("gate") = layer.factors.gate);
-    each["delta_rule"] = py::none();
-    if (layer.delta_rule)
-      each["delta_rule"] = py::dict(py::arg("n_key_heads") = layer.delta_rule->n_key_heads,
-                                    py::arg("n_value_heads") = layer.delta_rule->n_value_heads,
-                                    py::arg("key_dim") = layer.delta_rule->key_dim,
-                                    py::arg("value_dim") = layer.delta_rule->value_dim,
-                                    py::arg("width") = layer.delta_rule->width,
-                                    py::arg("per_channel") = layer.delta_rule->per_channel);
-    each["rotates"] = layer.rope_style != RopeStyle::none;
-    each["latent"] = py::none();
-    if (layer.latent)
-      each["latent"] = py::dict(py::arg("rank") = layer.latent->rank,
-                                py::arg("query_rank") = layer.latent->query_rank,
-                                py::arg("value_dim") = layer.latent->value_dim,
-                                py::arg("norm_epsilon") = layer.latent->norm_epsilon);
-    each["has_rope_factors"] = layer.rope_style != RopeStyle::none && layer.rope_factors;
+    each["n_heads"] = from[i].n_heads;
+    each["n_kv_heads"] = attends || layer.has<DeltaRule>() ? from[i].n_kv_heads : 0;
+    each["head_dim"] = from[i].head_dim;
+    each["rope_dim"] = rope.dim;
+    each["ffn_dim"] = network.dim;
+    each["window"] = attention != nullptr ? attention->window : 0;
+    each["rope_theta"] = rope.theta;
+    each["attention_scale"] = py::none();
+    if (attends) each["attention_scale"] = attention != nullptr ? attention->scale : latent->scale;
+    each["attention_soft_cap"] = attention != nullptr ? attention->soft_cap : 0.0f;
+    each["experts"] = py::none();
+    if (network.experts) each["experts"] = numbers_of(*network.experts);
+    each["gate_cut"] = network.gate_cut;
+    const auto* const convolution = layer.find<ShortConvolution>();
+    each["convolution_width"] = convolution != nullptr ? convolution->width : 0;
+    each["scan"] = numbers_of(layer.scan());
+    each["factors"] =
+        py::dict(py::arg("attention") = attention != nullptr ? attention->factor : 1.0f,
+                 py::arg("scan") = layer.scan() != nullptr ? layer.scan()->factor : 1.0f,
+                 py::arg("feed_forward") = network.factor, py::arg("gate") = network.gate_factor);
+    each["delta_rule"] = numbers_of(layer.find<DeltaRule>());
+    each["rotates"] = layer.rotates();
+    each["latent"] = numbers_of(latent);
+    each["has_rope_factors"] = layer.rotates() && rope.has_model_factors;
     layers.append(each);
   }
   return layers;
 }
-
-py::dict numbers_of(const ArchDescriptor& arch) {
+py::dict numbers_of(const ModelConfig& config, const ArchDescriptor& arch) {
   py::dict result;
-  result["layers"] = layers_of(arch.layers);
+  result["layers"] = layers_of(config.layers, arch.layers);
   result["logit_soft_cap"] = arch.logit_soft_cap;
   result["embedding_scale"] = arch.embedding_scale;
   result["residual_scale"] = arch.residual_scale;
@@ -203,11 +214,11 @@ class NativeSource {
     result["vocab_size"] = config.vocab_size;
     result["context_length"] = config.context_length;
     result["window"] = config.window;
-    result["rope_dim"] = config.rope_dim;
-    result["rope_theta"] = config.rope_theta;
+    result["rope_dim"] = config.rope.dim;
+    result["rope_theta"] = config.rope.theta;
     result["rope_theta_windowed"] = config.rope_theta_windowed;
-    result["rope_linear_factor"] = config.rope_linear_factor;
-    result["rope_dynamic_factor"] = config.rope_dynamic_factor;
+    result["rope_linear_factor"] = config.rope.linear_factor;
+    result["rope_dynamic_factor"] = config.rope.dynamic_factor;
     result["rope_original_context"] = config.rope_original_context;
     result["rope_attention_factor"] = config.rope_attention_factor;
     result["yarn"] = py::none();
@@ -229,9 +240,10 @@ class NativeSource {
     result["has_layer_shapes"] = family.traits.layer_shapes;
     result["n_shared_kv_layers"] = config.n_shared_kv_layers;
     result["per_layer_dim"] = config.per_layer_dim;
-    result["n_streams"] = config.n_streams;
-    result["active_stream"] = config.active_stream;
-    result["scales_streams"] = config.scales_streams;
+    const ResidualStreams streams = config.streams.value_or(ResidualStreams{});
+    result["n_streams"] = streams.n;
+    result["active_stream"] = streams.active;
+    result["scales_streams"] = streams.is_scaled;
     result["may_not_rotate"] = family.traits.may_not_rotate;
     result["tiles_values"] = family.traits.tiles_values;
     const ArchDescriptor described = describe(config), unsaid = usual(config);
@@ -241,7 +253,8 @@ class NativeSource {
     result["interleaves_rows"] =
         std::ranges::any_of(unsaid.layers,
                             [](const LayerDescriptor& layer) {
-                              return layer.rope_style == RopeStyle::interleaved;
+                              return layer.rotates() &&
+                                     layer.rope()->style == RopeStyle::interleaved;
                             }) &&
         config.rope_style != RopeStyle::interleaved;
     result["audio"] = py::none();
@@ -249,16 +262,16 @@ class NativeSource {
       py::dict audio;
       audio["n_mels"] = described.audio->n_mels;
       audio["n_positions"] = described.audio->n_positions;
-      audio["layers"] = layers_of(described.audio->layers);
+      audio["layers"] = layers_of(config.audio_layers, described.audio->layers);
       result["audio"] = audio;
     }
-    result["query_growth"] = config.query_growth;
+    result["query_growth"] = config.rope.query_growth;
     result["embedding_scale"] = config.embedding_scale;
     result["residual_scale"] = config.residual_scale;
     result["logit_scale"] = config.logit_scale;
     result["written"] = written(family.written);
-    result["described"] = numbers_of(described);
-    result["usual"] = numbers_of(unsaid);
+    result["described"] = numbers_of(config, described);
+    result["usual"] = numbers_of(config, unsaid);
     return result;
   }
 

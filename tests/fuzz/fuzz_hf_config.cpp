@@ -7,6 +7,7 @@
 
 #include "core/arch.h"
 #include "core/error.h"
+#include "core/model_config.h"
 #include "files/huggingface/config.h"
 #include "files/huggingface/config_object.h"
 #include "files/huggingface/quantization.h"
@@ -28,14 +29,18 @@ void use(std::string_view text) {
   require(arch.dim > 0 && arch.vocab_size > 0 && arch.context_length > 0, "there is a model");
   require(!arch.layers.empty(), "it has layers");
   for (const LayerDescriptor& layer : arch.layers) {
-    require(layer.n_heads > 0 && layer.n_heads % layer.n_kv_heads == 0, "heads share evenly");
-    if (layer.rope_style != RopeStyle::none)
-      require(layer.rope_dim % 2 == 0 && layer.rope_dim <= layer.head_dim, "a part rotates");
-    require(std::isfinite(layer.attention_scale), "attention has a scale");
+    const Attention* const attention = layer.attention();
+    if (attention == nullptr) continue;
+    require(attention->n_heads > 0 && attention->n_heads % attention->n_kv_heads == 0,
+            "heads share evenly");
+    const uint32_t rope_dim = attention->rope.dim;
+    if (layer.rotates())
+      require(rope_dim % 2 == 0 && rope_dim <= attention->head_dim, "a part rotates");
+    require(std::isfinite(attention->scale), "attention has a scale");
     for (const std::vector<float>* divisors : {&config.rope_divisors, &config.rope_long_divisors})
       for (const float divisor : *divisors)
         require(std::isfinite(divisor) && divisor > 0, "frequencies are divided");
-    require(config.rope_divisors.empty() || config.rope_divisors.size() == layer.rope_dim / 2,
+    require(config.rope_divisors.empty() || config.rope_divisors.size() == rope_dim / 2,
             "each frequency has a divisor");
     require(config.rope_long_divisors.empty() ||
                 config.rope_long_divisors.size() == config.rope_divisors.size(),

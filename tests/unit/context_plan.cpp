@@ -172,13 +172,11 @@ void test_states_take_as_much_however_long_the_text() {
   ArchDescriptor arch;
   for (uint32_t i = 0; i < 24; ++i) {
     LayerDescriptor layer;
-    layer.n_kv_heads = 2;
-    layer.head_dim = 256;
-    if (i % 4 != 3) {
-      layer.mixer = Mixer::delta_rule;
-      layer.state = RecurrentState{
-          .n_heads = 16, .head_size = 128 * 128, .convolved = 3 * 16 * 128, .width = 4};
-    }
+    if (i % 4 == 3)
+      layer.mixer = Attention{.n_kv_heads = 2, .head_dim = 256};
+    else
+      layer.mixer = DeltaRule{
+          .n_key_heads = 16, .n_value_heads = 16, .key_dim = 128, .value_dim = 128, .width = 4};
     arch.layers.push_back(layer);
   }
   ContextNeeds needs = needs_of(1u << 18);

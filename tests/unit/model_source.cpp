@@ -165,10 +165,10 @@ struct Twins {
                              .ffn_dim = 192,
                              .windowed = {},
                              .rotates = {}});
-    config.rope_dim = 32;
+    config.rope.dim = 32;
     config.vocab_size = 90;
     config.context_length = 64;
-    config.rope_theta = 10000;
+    config.rope.theta = 10000;
     config.norm_epsilon = 1e-5f;
     planes.path = floats.path = "made.up";
     planes.config = floats.config = config;

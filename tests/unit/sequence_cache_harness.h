@@ -26,15 +26,12 @@ inline ArchDescriptor layers_of(const std::vector<uint32_t>& windows) {
   ArchDescriptor arch;
   for (size_t i = 0; i < 2 * windows.size(); ++i) {
     LayerDescriptor layer;
-    layer.n_heads = layer.n_kv_heads = kHeads;
-    layer.head_dim = kHeadDim;
-    if (windows[i % windows.size()] == kOfStates) {
-      layer.mixer = Mixer::scan;
-      layer.state =
-          RecurrentState{.n_heads = 1, .head_size = 1, .convolved = 1, .width = kSeen + 1};
-    } else {
-      layer.window = windows[i % windows.size()];
-    }
+    const uint32_t window = windows[i % windows.size()];
+    if (window == kOfStates)
+      layer.mixer = Scan{.n_heads = 1, .head_dim = 1, .state_dim = 1, .width = kSeen + 1};
+    else
+      layer.mixer = Attention{
+          .n_heads = kHeads, .n_kv_heads = kHeads, .head_dim = kHeadDim, .window = window};
     arch.layers.push_back(layer);
   }
   return arch;

@@ -1,4 +1,4 @@
-// A layer that reads another layer's keys and values (LayerDescriptor::kv_from): it has none of its
+// A layer that reads another layer's keys and values (Attention::kv_from): it has none of its
 // own, and computes what a layer would that had the same.
 #include <algorithm>
 #include <cmath>
@@ -24,24 +24,27 @@ constexpr std::chrono::milliseconds kWait{600'000};
 
 // Layers 1 and 2 see a window. Layer 1 adds nothing to the residual, and layer 2 projects as it does:
 // so layer 2's keys and values are those of layer 1, whether it computes or reads them.
+Attention& attention_of(ArchDescriptor& arch, size_t layer) {
+  return *arch.layers[layer].attention();
+}
+
 ArchDescriptor arch_of(bool reads) {
-  LayerDescriptor layer;
-  layer.n_heads = kHeads;
-  layer.n_kv_heads = kKvHeads;
-  layer.head_dim = kHeadDim;
-  layer.attention_scale = 0.3f;
-  layer.rope_style = RopeStyle::halves;
-  layer.rope_dim = kHeadDim;
-  layer.ffn_dim = kFfn;
+  const LayerDescriptor layer{
+      .mixer = Attention{.n_heads = kHeads,
+                         .n_kv_heads = kKvHeads,
+                         .head_dim = kHeadDim,
+                         .scale = 0.3f,
+                         .rope = {.style = RopeStyle::halves, .dim = kHeadDim}},
+      .feed_forward = FeedForward{.dim = kFfn}};
   ArchDescriptor arch;
   arch.dim = kDim;
   arch.vocab_size = kVocab;
   arch.norm_epsilon = 0.01f;
   arch.layers.assign(3, layer);
-  arch.layers[1].window = arch.layers[2].window = 9;
+  attention_of(arch, 1).window = attention_of(arch, 2).window = 9;
   if (reads) {
-    arch.layers[2].kv_from = 1;
-    arch.layers[2].window = 5;
+    attention_of(arch, 2).kv_from = 1;
+    attention_of(arch, 2).window = 5;
   }
   return arch;
 }
@@ -195,7 +198,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 void test_it_computes_what_a_layer_would_that_had_the_same() {
   const auto device = create_device("cpu", {.threads = 2});
   ArchDescriptor own = arch_of(false);
-  own.layers[2].window = 5;  // a group of its own, of the same numbers
+  attention_of(own, 2).window = 5;  // a group of its own, of the same numbers
   SmallModel computes(device, own);
   SmallModel reads(device, arch_of(true),
                    {"layers.2.attention.k.weight", "layers.2.attention.v.weight"});
@@ -214,7 +217,7 @@ void test_it_computes_what_a_layer_would_that_had_the_same() {
   }
   // The test sees what it is about: other keys are another text.
   ArchDescriptor other = arch_of(true);
-  other.layers[2].kv_from = 0;
+  attention_of(other, 2).kv_from = 0;
   SmallModel wrong(device, other);
   check(!same_bits(wrong.logits(RowClass::many, kTokens), computes.logits(RowClass::many, kTokens)),
         "another layer's keys and values are another text");
@@ -235,19 +238,20 @@ void test_it_has_no_memory() {
 void test_a_layer_that_cannot_be_read_is_refused() {
   const auto refusal = [](auto&& change) {
     ArchDescriptor arch = arch_of(true);
-    change(arch.layers);
+    change(arch);
     return message_of<ModelFormatError>([&] { cache_groups(arch, Format::f16); });
   };
   check(contains(
-            refusal([](auto& layers) { layers[1].kv_from = 2; }),
+            refusal([](auto& arch) { attention_of(arch, 1).kv_from = 2; }),
             "layer 1 reads the keys and values of layer 2, which does not have its own before it"),
         "of a later one");
-  check(contains(refusal([](auto& layers) { layers[1].kv_from = 0; }),
+  check(contains(refusal([](auto& arch) { attention_of(arch, 1).kv_from = 0; }),
                  "layer 2 reads the keys and values of layer 1, which does not have its own"),
         "of one that reads itself");
-  check(contains(refusal([](auto& layers) { layers[1].head_dim = 16; }), "whose heads are others"),
+  check(contains(refusal([](auto& arch) { attention_of(arch, 1).head_dim = 16; }),
+                 "whose heads are others"),
         "of other heads");
-  check(contains(refusal([](auto& layers) { layers[2].window = 0; }),
+  check(contains(refusal([](auto& arch) { attention_of(arch, 2).window = 0; }),
                  "which keeps only 9 positions of them"),
         "of a window that is too short");
 }

@@ -395,11 +395,15 @@ def _what_the_family_does_not_say(numbers: Mapping[str, Any]) -> dict[str, KeyVa
             keys["final_logit_softcapping"] = cap
     if numbers["written"]["factors_in_weights"]:
         return keys
-    scale, other = (each[0]["attention_scale"] for each in (layers, usual))
-    if layers[0]["has_rope_factors"]:
-        scale /= numbers["rope_attention_factor"] ** 2  # which has its own key
-    if layers[0]["latent"] is not None:
+    attends = [layer["attention_scale"] is not None for layer in layers]
+    if True not in attends:
+        return keys
+    first = attends.index(True)
+    if layers[first]["latent"] is not None:
         return keys  # what YaRN makes of it has its own key
+    scale, other = (each[first]["attention_scale"] for each in (layers, usual))
+    if layers[first]["has_rope_factors"]:
+        scale /= numbers["rope_attention_factor"] ** 2  # which has its own key
     if abs(scale - other) > _SAME * other:
         keys["attention.scale"] = scale
     return keys

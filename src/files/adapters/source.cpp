@@ -193,7 +193,7 @@ class AdapterReader {
     if (layer == nullptr || !is_projection(matrices.target)) refuse_target(up, name);
     matrices.head_dim = layer->head_dim;
     // Of latent attention rows lie alike in files of all kinds.
-    if (rotates(matrices.target) && config_.latent_rank == 0 && rows_as_adapted != arch_.row_style)
+    if (rotates(matrices.target) && config_.latent.rank == 0 && rows_as_adapted != arch_.row_style)
       matrices.head_rows =
           arch_.row_style == RopeStyle::halves ? HeadRows::halve : HeadRows::interleave;
     if (layer->recurs && tiles_values_ != config_.delta_rule.is_tiled) order_values(matrices);

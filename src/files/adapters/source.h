@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/arch.h"
+#include "core/model_config.h"
 #include "files/mapped_file.h"
 #include "files/model_source.h"
 

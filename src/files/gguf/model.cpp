@@ -48,9 +48,9 @@ class Reader : GgufKeys {
     if (family->streams) read_streams(config);
     if (family->has_audio_encoder && !file_.tensors().empty()) read_audio_encoder(config);
     const uint32_t head_dim = config.layers.empty() ? 0 : config.layers[0].head_dim;
-    config.rope_dim = optional("rope.dimension_count").value_or(head_dim);
-    config.rope_theta = number("rope.freq_base").value_or(10000.0f);
-    config.rope_linear_factor = rope_linear_factor();
+    config.rope.dim = optional("rope.dimension_count").value_or(head_dim);
+    config.rope.theta = number("rope.freq_base").value_or(10000.0f);
+    config.rope.linear_factor = rope_linear_factor();
     config.rope_attention_factor = number("rope.scaling.attn_factor").value_or(1.0f);
     const std::optional<Yarn> stretched = yarn(config);
     if (stretched && !family->latent) config.rope_attention_factor *= yarn_factor(*stretched);
@@ -65,7 +65,7 @@ class Reader : GgufKeys {
     }
     if (family->attention_scale) config.attention_scale = number("attention.scale").value_or(0.0f);
     if (family->latent) read_latents(stretched, config);
-    if (family->convolves) config.convolution_width = required("shortconv.l_cache");
+    if (family->convolves) config.convolution.width = required("shortconv.l_cache");
     if (family->scans || family->scans_beside) read_gguf_scan(*this, config.scan);
     if (family->scans_beside)  // no key says it
       config.scan.is_normed = file_.find_tensor("blk.0.ssm_norm.weight") != nullptr;
@@ -74,8 +74,8 @@ class Reader : GgufKeys {
     else if (family->recurs)
       read_gguf_delta_rule(*this, *family, config);
     if (family->query_growth) {
-      config.query_growth = number("attention.temperature_scale").value_or(0.0f);
-      config.query_growth_length = config.rope_original_context;
+      config.rope.query_growth = number("attention.temperature_scale").value_or(0.0f);
+      config.rope.query_growth_length = config.rope_original_context;
     }
     if (family->multipliers) {
       config.embedding_scale = number("embedding_scale").value_or(0.0f);
@@ -117,11 +117,11 @@ class Reader : GgufKeys {
     const ModelConfig config = read();
     const std::optional<Yarn> stretched = yarn(config);
     if (!stretched) return {};
-    if (!(config.rope_theta > 1))  // positions are told apart by its powers
+    if (!(config.rope.theta > 1))  // positions are told apart by its powers
       throw ModelFormatError(path() + ": " + key("rope.freq_base") + " is " +
-                             std::to_string(config.rope_theta) + "; YaRN needs one above 1");
-    return yarn_divisors(*stretched, {.theta = config.rope_theta,
-                                      .rope_dim = config.rope_dim,
+                             std::to_string(config.rope.theta) + "; YaRN needs one above 1");
+    return yarn_divisors(*stretched, {.theta = config.rope.theta,
+                                      .rope_dim = config.rope.dim,
                                       .context_length = config.context_length});
   }
 
@@ -320,12 +320,12 @@ class Reader : GgufKeys {
   // Latent attention. Newer files say what attention sees in `key_length` and `value_length`, a cached row,
   // and of a head what older ones say there in keys of their own.
   void read_latents(const std::optional<Yarn>& stretched, ModelConfig& config) const {
-    config.latent_rank = required("attention.kv_lora_rank");
-    config.query_rank = optional("attention.q_lora_rank").value_or(0);
+    config.latent.rank = required("attention.kv_lora_rank");
+    config.latent.query_rank = optional("attention.q_lora_rank").value_or(0);
     const uint32_t n_heads = config.layers.empty() ? 0 : config.layers[0].n_heads;
     const uint32_t head_dim = config.layers.empty() ? 0 : config.layers[0].head_dim;
     const auto of_head = optional("attention.value_length_mla");
-    config.value_dim =
+    config.latent.value_dim =
         of_head
             ? *of_head
             : optional("attention.value_length").value_or(n_heads == 0 ? 0 : config.dim / n_heads);
@@ -333,10 +333,10 @@ class Reader : GgufKeys {
       throw ModelFormatError(path() + ": of the keys " + key("attention.key_length_mla") + " and " +
                              key("attention.value_length_mla") + " one is missing");
     if (of_head) {
-      check_cached("attention.key_length", config.latent_rank + config.rope_dim);
+      check_cached("attention.key_length", config.latent.rank + config.rope.dim);
       // Where layers recur, llama.cpp's converter writes no such number, or another one.
       if (!find_family(architecture_)->traits.recurs)
-        check_cached("attention.value_length", config.latent_rank);
+        check_cached("attention.value_length", config.latent.rank);
     }
     for (LayerConfig& layer : config.layers) {
       if (layer.recurs) continue;
@@ -531,11 +531,10 @@ class Reader : GgufKeys {
   // Gemma 3n's. Minus infinity stands for gates that are not cut.
   void read_streams(ModelConfig& config) const {
     constexpr std::string_view kCuts = "activation_sparsity_scale";
-    config.n_streams = required("altup.num_inputs");
-    config.active_stream = required("altup.active_idx");
-    if (config.n_streams != 4)
-      refuse(key("altup.num_inputs") + " is " + std::to_string(config.n_streams) +
-             "; akunu has 4 in GGUF");
+    const uint32_t n = required("altup.num_inputs");
+    config.streams = ResidualStreams{.n = n, .active = required("altup.active_idx")};
+    if (n != 4)
+      refuse(key("altup.num_inputs") + " is " + std::to_string(n) + "; akunu has 4 in GGUF");
     const std::optional<std::vector<double>> cuts = file_.get_float_array(key(kCuts));
     if (!cuts) throw ModelFormatError(path() + ": the key " + key(kCuts) + " is missing");
     check_length(kCuts, cuts->size(), config.layers.size());

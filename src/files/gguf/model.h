@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/arch.h"
+#include "core/model_config.h"
 #include "files/gguf/gguf.h"
 
 namespace akunu {

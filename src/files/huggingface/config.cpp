@@ -307,9 +307,9 @@ class HfConfigReader {
       windowed = parameters->object("sliding_attention");
       parameters = parameters->object("full_attention");
     }
-    model.rope_theta = theta(config_, "rope_theta", model_.rope_theta);
+    model.rope.theta = theta(config_, "rope_theta", model_.rope_theta);
     model.rope_theta_windowed = theta(config_, "rope_local_base_freq", model_.rope_theta_windowed);
-    if (parameters) model.rope_theta = theta(*parameters, "rope_theta", model.rope_theta);
+    if (parameters) model.rope.theta = theta(*parameters, "rope_theta", model.rope.theta);
     if (windowed)
       model.rope_theta_windowed = theta(*windowed, "rope_theta", model.rope_theta_windowed);
 
@@ -319,7 +319,7 @@ class HfConfigReader {
     if (!(part > 0 && part <= 1))
       config_.refuse_value("partial_rotary_factor", "it must be above 0 and at most 1");
     if (!model_.latents)
-      model.rope_dim = static_cast<uint32_t>(static_cast<float>(head_dim) * part);
+      model.rope.dim = static_cast<uint32_t>(static_cast<float>(head_dim) * part);
     else if (part != 1)
       config_.refuse_support("partial_rotary_factor", "akunu has 1 for " + type());
     if (model_.latents && !config_.flag("rope_interleave").value_or(true) &&
@@ -335,8 +335,8 @@ class HfConfigReader {
     std::optional<ConfigObject> scaling = config_.object("rope_scaling");
     if (parameters) scaling = parameters;
     if (!scaling) return;
-    const RopeScaling read = read_rope_scaling(*scaling, {.theta = model.rope_theta,
-                                                          .rope_dim = model.rope_dim,
+    const RopeScaling read = read_rope_scaling(*scaling, {.theta = model.rope.theta,
+                                                          .rope_dim = model.rope.dim,
                                                           .context_length = model.context_length,
                                                           .original_context = original,
                                                           .is_phi3 = model_.has_long_rope,
@@ -344,7 +344,7 @@ class HfConfigReader {
     if (windowed) {
       const RopeScaling of_windows =
           read_rope_scaling(*windowed, {.theta = model.rope_theta_windowed,
-                                        .rope_dim = model.rope_dim,
+                                        .rope_dim = model.rope.dim,
                                         .context_length = model.context_length});
       if (of_windows.linear_factor != 1 || of_windows.dynamic_factor != 1 ||
           !of_windows.divisors.empty())
@@ -353,10 +353,10 @@ class HfConfigReader {
     if (is_later_gemma() && model.window != 0 && !read.divisors.empty())
       scaling->refuse_support("rope_type", "with windows akunu has linear scaling only");
     scale_attention(read.scale_factor);
-    model.rope_linear_factor = read.linear_factor;
+    model.rope.linear_factor = read.linear_factor;
     model.rope_attention_factor = read.attention_factor;
-    model.rope_dynamic_factor = read.dynamic_factor;
-    model.rope_theta *= read.theta_factor;
+    model.rope.dynamic_factor = read.dynamic_factor;
+    model.rope.theta *= read.theta_factor;
     if (family_.traits.query_growth) read_query_growth(*scaling, model);
     model.rope_original_context = read.original_context;
     result.rope_divisors = read.divisors;
@@ -370,8 +370,8 @@ class HfConfigReader {
     const std::optional<float> growth = scaling.number("llama_4_scaling_beta");
     if (growth.value_or(0.0f) == 0) return;
     if (!(*growth > 0)) scaling.refuse_value("llama_4_scaling_beta", "it must be 0 or more");
-    model.query_growth = *growth;
-    model.query_growth_length = scaling.needed_count("original_max_position_embeddings");
+    model.rope.query_growth = *growth;
+    model.rope.query_growth_length = scaling.needed_count("original_max_position_embeddings");
   }
 
   static float theta(ConfigObject& config, std::string_view key, float usual) {

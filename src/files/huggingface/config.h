@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/arch.h"
 #include "core/error.h"
+#include "core/model_config.h"
 #include "files/huggingface/rope_scaling.h"
 #include "files/json.h"
 #include "models/hf_model.h"

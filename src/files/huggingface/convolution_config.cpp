@@ -32,7 +32,7 @@ uint32_t read_hf_adjusted_ffn_dim(ConfigObject& config) {
 void read_hf_convolutions(ConfigObject& config, ModelConfig& model) {
   if (config.flag("conv_bias").value_or(false))
     config.refuse_support("conv_bias", "akunu has convolutions without a bias");
-  model.convolution_width = config.needed_count("conv_L_cache", 3);
+  model.convolution.width = config.needed_count("conv_L_cache", 3);
   const std::optional<std::vector<float>> attend = config.numbers("full_attn_idxs");
   if (const JsonValue* const types = config.find("layer_types");
       types != nullptr && types->kind == JsonValue::Kind::array) {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "core/arch.h"
+#include "core/model_config.h"
 #include "files/huggingface/config_object.h"
 
 namespace akunu {

@@ -1,7 +1,7 @@
 // What a config.json says of layers that have the gated delta rule or attend (Qwen3.5, Kimi-Linear).
 #pragma once
 
-#include "core/arch.h"
+#include "core/model_config.h"
 #include "files/huggingface/config_object.h"
 
 namespace akunu {

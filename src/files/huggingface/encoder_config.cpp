@@ -59,8 +59,8 @@ HfConfig read_sizes(ConfigObject& config, uint32_t n_layers, const EncoderKeys& 
   layer.head_dim = model.dim / layer.n_heads;
   layer.ffn_dim = config.needed_count(keys.ffn_dim, keys.usual_ffn_dim);
   model.layers.assign(n_layers, layer);
-  model.rope_theta = 10000;
-  model.rope_dim = layer.head_dim;
+  model.rope.theta = 10000;
+  model.rope.dim = layer.head_dim;
   model.rope_style = RopeStyle::halves;
   config.flag("tie_word_embeddings");  // of what guesses hidden tokens
   return result;
@@ -113,7 +113,7 @@ HfConfig read_hf_nomic_bert(ConfigObject& config, uint32_t n_layers, std::string
   HfConfig result = read_sizes(config, n_layers, of_authors ? kNomic : keys);
   result.model.architecture = "nomic-bert";
   if (of_authors) {
-    result.model.rope_theta = rotary_base(config, "rotary_emb_base", 1000);
+    result.model.rope.theta = rotary_base(config, "rotary_emb_base", 1000);
     refuse_flags(config,
                  {"prenorm", "parallel_block", "causal", "use_rms_norm", "rotary_emb_interleaved",
                   "is_decoder", "add_cross_attention"},
@@ -142,11 +142,11 @@ HfConfig read_hf_nomic_bert(ConfigObject& config, uint32_t n_layers, std::string
   need_text(config, "hidden_act", "silu", kType);
   if (auto rope = config.object("rope_parameters")) {
     need_text(*rope, "rope_type", "default", kType);
-    result.model.rope_theta = rotary_base(*rope, "rope_theta", 1000);
+    result.model.rope.theta = rotary_base(*rope, "rope_theta", 1000);
   } else {
-    result.model.rope_theta = rotary_base(config, "rope_theta", 1000);
+    result.model.rope.theta = rotary_base(config, "rope_theta", 1000);
   }
-  if (config.count("head_dim").value_or(result.model.rope_dim) != result.model.rope_dim)
+  if (config.count("head_dim").value_or(result.model.rope.dim) != result.model.rope.dim)
     config.refuse_support("head_dim", "akunu has hidden_size / num_attention_heads for nomic_bert");
   return result;
 }
@@ -180,10 +180,10 @@ HfConfig read_hf_modern_bert(ConfigObject& config, uint32_t n_layers, std::strin
   ModelConfig& model = result.model;
   model.architecture = "modern-bert";
   read_windows(config, model);
-  model.rope_theta = rotary_base(config, "global_rope_theta", 160000);
+  model.rope.theta = rotary_base(config, "global_rope_theta", 160000);
   model.rope_theta_windowed = rotary_base(config, "local_rope_theta", 10000);
   if (auto rope = config.object("rope_parameters")) {
-    for (const auto& [key, base] : {std::pair{"full_attention", &model.rope_theta},
+    for (const auto& [key, base] : {std::pair{"full_attention", &model.rope.theta},
                                     std::pair{"sliding_attention", &model.rope_theta_windowed}})
       if (auto part = rope->object(key)) {
         need_text(*part, "rope_type", "default", kType);

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "core/arch.h"
+#include "core/model_config.h"
 #include "files/huggingface/config_object.h"
 
 namespace akunu {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/arch.h"
+#include "core/model_config.h"
 #include "files/huggingface/config_object.h"
 #include "files/huggingface/model_directory.h"
 #include "files/huggingface/tensors.h"

@@ -95,7 +95,7 @@ void read_hf_layer_shapes(ConfigObject& config, const HfLayerShapes& usual, Mode
 }
 
 std::vector<float> read_hf_rope_of_shapes(ConfigObject& config, ModelConfig& model) {
-  model.rope_theta = 1e6f;
+  model.rope.theta = 1e6f;
   model.rope_theta_windowed = 1e4f;
   std::string type = "proportional";
   float part = 0.25f;
@@ -108,7 +108,7 @@ std::vector<float> read_hf_rope_of_shapes(ConfigObject& config, ModelConfig& mod
       note_unused(*rope, model.notes);
     }
     if (std::optional<ConfigObject> rope = both->object("full_attention")) {
-      model.rope_theta = read_theta(*rope, model.rope_theta);
+      model.rope.theta = read_theta(*rope, model.rope.theta);
       type = rope->text("rope_type").value_or("default");
       if (type != "default" && type != "proportional")
         rope->refuse_support("rope_type", "akunu has \"default\" and \"proportional\"");
@@ -116,8 +116,8 @@ std::vector<float> read_hf_rope_of_shapes(ConfigObject& config, ModelConfig& mod
       if (!(part > 0 && part <= 1))
         rope->refuse_value("partial_rotary_factor", "it must be above 0 and at most 1");
       if (type == "proportional") {
-        model.rope_linear_factor = rope->number("factor").value_or(1.0f);
-        if (!(model.rope_linear_factor > 0)) rope->refuse_value("factor", "it must be above 0");
+        model.rope.linear_factor = rope->number("factor").value_or(1.0f);
+        if (!(model.rope.linear_factor > 0)) rope->refuse_value("factor", "it must be above 0");
       }
       note_unused(*rope, model.notes);
     }
@@ -132,7 +132,7 @@ std::vector<float> read_hf_rope_of_shapes(ConfigObject& config, ModelConfig& mod
                             "layers that see everything must have heads of one length");
     head_dim = layer.head_dim;
   }
-  model.rope_dim = head_dim;
+  model.rope.dim = head_dim;
   const auto n_turning = static_cast<uint32_t>(part * static_cast<float>(head_dim) / 2);
   if (type == "default" || n_turning == head_dim / 2) return {};
   std::vector<float> divisors(head_dim / 2, kStill);

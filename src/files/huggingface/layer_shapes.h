@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/arch.h"
+#include "core/model_config.h"
 #include "files/huggingface/config_object.h"
 
 namespace akunu {

@@ -247,7 +247,7 @@ void read_factors(ConfigObject& config, ModelConfig& model) {
       attended * attended * factor_of(config, "key_multiplier") / std::sqrt(head_dim);
   LayerFactors& factors = model.layer_factors;
   factors.attention = attended * factor_of(config, "attention_out_multiplier");
-  factors.scan = factor_of(config, "ssm_out_multiplier");
+  model.scan.factor = factor_of(config, "ssm_out_multiplier");
   const std::vector<float> of_ffn = factors_of(config, "mlp_multipliers", 2);
   factors.gate = of_ffn[0];
   factors.feed_forward = of_ffn[1];

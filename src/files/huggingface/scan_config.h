@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/arch.h"
+#include "core/model_config.h"
 #include "files/huggingface/config_object.h"
 
 namespace akunu {

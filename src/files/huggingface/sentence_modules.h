@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/arch.h"
+#include "core/model_config.h"
 #include "files/safetensors/safetensors.h"
 
 namespace akunu {

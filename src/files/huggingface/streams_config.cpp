@@ -61,9 +61,9 @@ void read_feed_forward(ConfigObject& config, ModelConfig& model) {
 
 void read_hf_streams(ConfigObject& config, ModelConfig& model) {
   read_feed_forward(config, model);
-  model.n_streams = config.needed_count("altup_num_inputs", 4);
-  model.active_stream = config.count("altup_active_idx").value_or(0);
-  model.scales_streams = config.flag("altup_correct_scale").value_or(true);
+  model.streams = ResidualStreams{.n = config.needed_count("altup_num_inputs", 4),
+                                  .active = config.count("altup_active_idx").value_or(0),
+                                  .is_scaled = config.flag("altup_correct_scale").value_or(true)};
   config.number("altup_coef_clip");  // of training: transformers clips nothing where a text is made
   config.needed_count("laurel_rank", 64);  // as long as its tensors are
   model.per_layer_dim = config.needed_count("hidden_size_per_layer_input", 256);

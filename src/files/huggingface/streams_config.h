@@ -3,7 +3,7 @@
 // of others.
 #pragma once
 
-#include "core/arch.h"
+#include "core/model_config.h"
 #include "files/huggingface/config_object.h"
 
 namespace akunu {

@@ -54,7 +54,7 @@ HfConfig read_hf_whisper(ConfigObject& config, uint32_t n_layers, std::string_vi
   model.vocab_size = config.needed_count("vocab_size", 51865);
   model.context_length = config.needed_count("max_target_positions", 448);
   model.norm_epsilon = 1e-5f;
-  model.rope_theta = 10000;  // nothing turns
+  model.rope.theta = 10000;  // nothing turns
   model.n_mels = config.needed_count("num_mel_bins", 80);
   model.audio_positions = config.needed_count("max_source_positions", 1500);
   const uint32_t n_encoder_layers = config.needed_count("encoder_layers");

@@ -51,7 +51,7 @@ ModelConfig config_of(const WhisperCppFile& file) {
   config.vocab_size = is.n_vocab;
   config.context_length = is.n_text_ctx;
   config.norm_epsilon = 1e-5f;
-  config.rope_theta = 10000;  // nothing turns
+  config.rope.theta = 10000;  // nothing turns
   config.n_mels = is.n_mels;
   config.audio_positions = is.n_audio_ctx;
   config.layers.assign(is.n_text_layer, layer_of(file, is.n_text_state, is.n_text_head));

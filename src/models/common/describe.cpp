@@ -39,7 +39,7 @@ void check_layer(const LayerConfig& layer, const ModelConfig& config, const Fami
     throw ModelFormatError(std::to_string(layer.n_heads) + " heads of " +
                            std::to_string(layer.head_dim) +
                            " numbers are beyond what any model has");
-  const uint32_t rope_dim = layer.rope_dim != 0 ? layer.rope_dim : config.rope_dim;
+  const uint32_t rope_dim = layer.rope_dim != 0 ? layer.rope_dim : config.rope.dim;
   if (rotates && (rope_dim == 0 || rope_dim % 2 != 0 || rope_dim > layer.head_dim))
     throw ModelFormatError("the rotary dimension is " + std::to_string(rope_dim) +
                            "; it must be even and at most the head dimension, " +
@@ -67,15 +67,29 @@ void check_experts(const Experts& experts, uint32_t dim) {
 
 void check_streams(const ModelConfig& config) {
   require(config.per_layer_dim, "length of embeddings for each layer", config);
-  if (config.n_streams < 2 || config.n_streams > kMaxStreams)
-    throw UnsupportedModelError("the residual has " + std::to_string(config.n_streams) +
+  const ResidualStreams streams = config.streams.value_or(ResidualStreams{});
+  if (streams.n < 2 || streams.n > kMaxStreams)
+    throw UnsupportedModelError("the residual has " + std::to_string(streams.n) +
                                 " streams; akunu has 2 to " + std::to_string(kMaxStreams));
-  if (config.active_stream >= config.n_streams)
-    throw ModelFormatError("layers compute stream " + std::to_string(config.active_stream) +
-                           " of the residual, which has " + std::to_string(config.n_streams));
+  if (streams.active >= streams.n)
+    throw ModelFormatError("layers compute stream " + std::to_string(streams.active) +
+                           " of the residual, which has " + std::to_string(streams.n));
   for (const LayerConfig& layer : config.layers)
     if (layer.gate_cut && !std::isfinite(*layer.gate_cut))
       throw ModelFormatError("what a gate is cut at is no finite number");
+}
+
+// Refuses layers that no kernel computes without a cache, for a model that makes vectors of texts.
+void check_embeds(const LayerDescriptor& layer) {
+  const char* missing = nullptr;
+  if (layer.kv_from()) missing = "layers that share keys and values are";
+  if (layer.has<ShortConvolution>()) missing = "short convolutions are";
+  if (layer.state()) missing = "recurrent layers are";
+  if (layer.has<LatentAttention>()) missing = "latent attention is";
+  if (missing == nullptr && layer.attention() != nullptr && layer.attention()->soft_cap > 0)
+    missing = "a soft cap of attention is";
+  if (missing != nullptr)
+    throw UnsupportedModelError(std::string(missing) + " not supported where texts are embedded");
 }
 
 }  // namespace
@@ -105,9 +119,9 @@ ArchDescriptor describe(const ModelConfig& config) {
                            " numbers for each layer are beyond what any model has");
   if (family->traits.streams) check_streams(config);
   require_positive(config.norm_epsilon, "norm epsilon");
-  require_positive(config.rope_theta, "rotary base");
-  require_positive(config.rope_linear_factor, "rotary scaling factor");
-  require_positive(config.rope_dynamic_factor, "rotary factor of dynamic NTK");
+  require_positive(config.rope.theta, "rotary base");
+  require_positive(config.rope.linear_factor, "rotary scaling factor");
+  require_positive(config.rope.dynamic_factor, "rotary factor of dynamic NTK");
   require_positive(config.rope_attention_factor, "rotary attention factor");
   if (config.rope_theta_windowed != 0)
     require_positive(config.rope_theta_windowed, "rotary base of windowed layers");
@@ -116,14 +130,15 @@ ArchDescriptor describe(const ModelConfig& config) {
     if (factor != 0) require_positive(factor, "factor on embeddings, residual or logits");
   const LayerFactors& of_layer = config.layer_factors;
   for (const float factor :
-       {of_layer.attention, of_layer.scan, of_layer.feed_forward, of_layer.gate})
+       {of_layer.attention, config.scan.factor, of_layer.feed_forward, of_layer.gate})
     require_positive(factor, "factor on a part of a layer");
   for (const std::optional<float>& cap : {config.attention_soft_cap, config.logit_soft_cap})
     if (cap && *cap != 0) require_positive(*cap, "soft cap");
   ArchDescriptor arch = family->describe(config);
   require_positive(arch.logit_scale, "factor on logits");  // which may be a quotient
   for (const LayerDescriptor& layer : arch.layers)
-    if (layer.experts) check_experts(*layer.experts, arch.dim);
+    if (layer.feed_forward && layer.feed_forward->experts)
+      check_experts(*layer.feed_forward->experts, arch.dim);
   arch.row_style = config.rope_style.value_or(arch.row_style);
   arch.position_offset = config.position_offset;
   arch.n_ahead = config.n_ahead;
@@ -134,32 +149,21 @@ ArchDescriptor describe(const ModelConfig& config) {
     arch.pooling = config.pooling.value_or(Pooling::last);
   }
   for (LayerDescriptor& layer : arch.layers) {
-    if (config.rope_style && layer.rope_style != RopeStyle::none)
-      layer.rope_style = *config.rope_style;
-    if (arch.embeds && layer.kv_from)
-      throw UnsupportedModelError(
-          "layers that share keys and values are not supported where texts are embedded");
-    if (arch.embeds && layer.convolution)
-      throw UnsupportedModelError("short convolutions are not supported where texts are embedded");
-    if (arch.embeds && layer.state)
-      throw UnsupportedModelError("recurrent layers are not supported where texts are embedded");
-    if (arch.embeds && layer.latent)
-      throw UnsupportedModelError("latent attention is not supported where texts are embedded");
-    if (arch.embeds && layer.attention_soft_cap > 0)
-      throw UnsupportedModelError(
-          "a soft cap of attention is not supported where texts are embedded");
+    if (config.rope_style && layer.rotates()) layer.rope()->style = *config.rope_style;
+    if (arch.embeds) check_embeds(layer);
     // Where all numbers of a head rotate, a factor on Q and on K is one of its square on their product.
-    if (config.rope_attention_factor == 1 || layer.rope_style == RopeStyle::none ||
-        !layer.rope_factors || layer.latent)
+    Attention* const attention = layer.attention();
+    if (config.rope_attention_factor == 1 || attention == nullptr || !layer.rotates() ||
+        !attention->rope.has_model_factors)
       continue;
-    if (layer.norms_behind_rope)
+    if (attention->norms_behind_rope)
       throw UnsupportedModelError("a factor on rotated numbers has no place before their norm");
-    if (layer.rope_dim != layer.head_dim)
+    if (attention->rope.dim != attention->head_dim)
       throw UnsupportedModelError("a factor on rotated numbers needs all of a head to rotate; " +
-                                  std::to_string(layer.rope_dim) + " of " +
-                                  std::to_string(layer.head_dim) + " do");
-    layer.attention_scale *= config.rope_attention_factor * config.rope_attention_factor;
-    require_positive(layer.attention_scale, "attention scale, with the rotary attention factor,");
+                                  std::to_string(attention->rope.dim) + " of " +
+                                  std::to_string(attention->head_dim) + " do");
+    attention->scale *= config.rope_attention_factor * config.rope_attention_factor;
+    require_positive(attention->scale, "attention scale, with the rotary attention factor,");
   }
   return arch;
 }

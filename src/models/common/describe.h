@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/arch.h"
+#include "core/model_config.h"
 
 namespace akunu {
 

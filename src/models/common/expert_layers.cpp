@@ -11,11 +11,13 @@ void give_experts(ArchDescriptor& arch, const ModelConfig& config, Scoring scori
   const ExpertConfig& from = config.experts;
   if (from.n == 0) return;
   const Scoring scored = from.scoring.value_or(scoring);
-  for (size_t i = from.n_leading_dense; i < arch.layers.size(); ++i)
-    arch.layers[i].experts =
+  for (size_t i = from.n_leading_dense; i < arch.layers.size(); ++i) {
+    if (!arch.layers[i].feed_forward) continue;
+    FeedForward& network = *arch.layers[i].feed_forward;
+    network.experts =
         Experts{.n = from.n,
                 .n_chosen = from.n_chosen,
-                .dim = from.dim != 0 ? from.dim : config.layers[i].ffn_dim,
+                .dim = from.dim != 0 ? from.dim : network.dim,
                 .shared_dim = from.shared_dim,
                 .scoring = scored,
                 .normalised = from.normalised.value_or(normalised),
@@ -23,24 +25,26 @@ void give_experts(ArchDescriptor& arch, const ModelConfig& config, Scoring scori
                 .n_groups = std::max(from.n_groups, 1u),
                 .n_groups_chosen = std::max(from.n_groups_chosen, 1u),
                 .group_best = from.n_groups > 1 && scored == Scoring::sigmoid ? 2u : 1u};
+  }
 }
 
 void give_latents(ArchDescriptor& arch, const ModelConfig& config) {
-  require(config.latent_rank, "rank of keys and values", config);
-  require(config.value_dim, "length of a value", config);
+  require(config.latent.rank, "rank of keys and values", config);
+  require(config.latent.value_dim, "length of a value", config);
   give_attention_scale(arch, config, 0);
   for (size_t i = 0; i < arch.layers.size(); ++i) {
-    LayerDescriptor& layer = arch.layers[i];
     if (config.layers[i].recurs) continue;
-    layer.latent =
-        Latent{.rank = config.latent_rank,
-               .query_rank = config.query_rank,
-               .value_dim = config.value_dim,
-               .norm_epsilon = config.latent_norm_epsilon != 0 ? config.latent_norm_epsilon
-                                                               : config.norm_epsilon};
-    layer.rotated_factor = config.rope_attention_factor;
-    if (layer.rope_dim >= layer.head_dim)
-      throw ModelFormatError("all " + std::to_string(layer.head_dim) +
+    const Attention& from = *arch.layers[i].attention();
+    LatentAttention latent = config.latent;
+    latent.n_heads = from.n_heads;
+    latent.head_dim = from.head_dim;
+    latent.scale = from.scale;
+    latent.rope = from.rope;
+    latent.rope.factor = config.rope_attention_factor;
+    if (latent.norm_epsilon == 0) latent.norm_epsilon = config.norm_epsilon;
+    arch.layers[i].mixer = latent;
+    if (latent.rope.dim >= latent.head_dim)
+      throw ModelFormatError("all " + std::to_string(latent.head_dim) +
                              " numbers of a head rotate; latent attention has some that do not");
   }
 }

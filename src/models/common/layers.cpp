@@ -27,69 +27,77 @@ ArchDescriptor decoder(const ModelConfig& config) {
   arch.norm_epsilon = config.norm_epsilon;
   arch.row_style = RopeStyle::interleaved;
   for (const LayerConfig& from : config.layers) {
-    LayerDescriptor& layer = arch.layers.emplace_back();
-    layer.n_heads = from.n_heads;
-    layer.n_kv_heads = from.n_kv_heads;
-    layer.head_dim = from.head_dim;
-    layer.attention_scale = 1.0f / std::sqrt(static_cast<float>(from.head_dim));
+    Rope rope = config.rope;
     // GGUF stores the Q and K rows of llama permuted, so that neighbours rotate together.
-    layer.rope_style = RopeStyle::interleaved;
-    layer.rope_dim = from.rope_dim != 0 ? from.rope_dim : config.rope_dim;
-    layer.rope_theta = config.rope_theta;
-    layer.rope_linear_factor = config.rope_linear_factor;
-    layer.rope_dynamic_factor = config.rope_dynamic_factor;
-    layer.window = from.windowed.value_or(true) ? config.window : 0;
-    layer.activation = Activation::silu;
-    layer.ffn_dim = from.ffn_dim;
+    rope.style = RopeStyle::interleaved;
+    if (from.rope_dim != 0) rope.dim = from.rope_dim;
+    arch.layers.push_back(
+        {.mixer = Attention{.n_heads = from.n_heads,
+                            .n_kv_heads = from.n_kv_heads,
+                            .head_dim = from.head_dim,
+                            .scale = 1.0f / std::sqrt(static_cast<float>(from.head_dim)),
+                            .window = from.windowed.value_or(true) ? config.window : 0,
+                            .rope = rope},
+         .feed_forward = FeedForward{.dim = from.ffn_dim}});
   }
   return arch;
 }
 
 ArchDescriptor decoder_of_halves(const ModelConfig& config) {
   ArchDescriptor arch = decoder(config);
-  arch.row_style = RopeStyle::halves;
-  for (LayerDescriptor& layer : arch.layers) layer.rope_style = RopeStyle::halves;
+  rotate_as(arch, RopeStyle::halves);
   return arch;
+}
+
+void rotate_as(ArchDescriptor& arch, RopeStyle style) {
+  if (style != RopeStyle::none) arch.row_style = style;
+  for (LayerDescriptor& layer : arch.layers)
+    if (Rope* const rope = layer.rope()) rope->style = style;
 }
 
 void give_windows(ArchDescriptor& arch, const ModelConfig& config, size_t period,
                   uint32_t usual_window) {
+  const uint32_t window = config.window != 0 ? config.window : usual_window;
   for (size_t i = 0; i < arch.layers.size(); ++i)
-    arch.layers[i].window = !config.layers[i].windowed.value_or((i + 1) % period != 0) ? 0
-                            : config.window != 0 ? config.window
-                                                 : usual_window;
+    if (Attention* const attention = arch.layers[i].attention())
+      attention->window = config.layers[i].windowed.value_or((i + 1) % period != 0) ? window : 0;
 }
 
 void rotate_windows_only(ArchDescriptor& arch, const ModelConfig& config) {
   if (config.window == 0) return;
-  for (LayerDescriptor& layer : arch.layers)
-    if (layer.window == 0) layer.rope_style = RopeStyle::none;
+  for (Attention& attention : attention_of(arch))
+    if (attention.window == 0) attention.rope.style = RopeStyle::none;
 }
 
 void give_unrotated(ArchDescriptor& arch, const ModelConfig& config, size_t period) {
   for (size_t i = 0; i < arch.layers.size(); ++i)
     if (!config.layers[i].rotates.value_or(period == 0 || (i + 1) % period != 0))
-      arch.layers[i].rope_style = RopeStyle::none;
+      arch.layers[i].rope()->style = RopeStyle::none;
 }
 
 void give_attention_scale(ArchDescriptor& arch, const ModelConfig& config, size_t n_largest) {
-  for (LayerDescriptor& layer : arch.layers) {
+  for (Attention& attention : attention_of(arch)) {
     if (arch.layers.size() == n_largest)
-      layer.attention_scale = 1.0f / std::sqrt(static_cast<float>(arch.dim / layer.n_heads));
-    if (config.attention_scale != 0) layer.attention_scale = config.attention_scale;
+      attention.scale = 1.0f / std::sqrt(static_cast<float>(arch.dim / attention.n_heads));
+    if (config.attention_scale != 0) attention.scale = config.attention_scale;
   }
 }
 
 void give_soft_caps(ArchDescriptor& arch, const ModelConfig& config, float of_attention,
                     float of_logits) {
   arch.logit_soft_cap = config.logit_soft_cap.value_or(of_logits);
-  for (LayerDescriptor& layer : arch.layers)
-    layer.attention_soft_cap = config.attention_soft_cap.value_or(of_attention);
+  for (Attention& attention : attention_of(arch))
+    attention.soft_cap = config.attention_soft_cap.value_or(of_attention);
 }
 
 void norm_behind_only(ArchDescriptor& arch) {
   arch.norm_place = NormPlace::none;
-  for (LayerDescriptor& layer : arch.layers) layer.head_norms = layer.post_norms = true;
+  arch.post_norms = true;
+  give_head_norms(arch, HeadNorms::each);
+}
+
+void give_head_norms(ArchDescriptor& arch, HeadNorms norms) {
+  for (Attention& attention : attention_of(arch)) attention.head_norms = norms;
 }
 
 void share_keys(ArchDescriptor& arch, uint32_t n) {
@@ -100,10 +108,10 @@ void share_keys(ArchDescriptor& arch, uint32_t n) {
         " layers read the keys and values of others; one at least needs its own");
   const auto n_own = static_cast<uint32_t>(n_layers - n);
   for (size_t i = n_own; i < n_layers; ++i) {
-    LayerDescriptor& layer = arch.layers[i];
+    Attention& reader = *arch.layers[i].attention();
     for (uint32_t own = 0; own < n_own; ++own)
-      if (arch.layers[own].window == layer.window) layer.kv_from = own;
-    if (!layer.kv_from)
+      if (arch.layers[own].attention()->window == reader.window) reader.kv_from = own;
+    if (!reader.kv_from)
       throw ModelFormatError("layer " + std::to_string(i) +
                              " has no keys and values, and no layer before it that sees as much");
   }
@@ -117,13 +125,14 @@ void make_encoder(ArchDescriptor& arch, Pooling usual, const ModelConfig& config
 
 ImageEncoder image_encoder(const ImageConfig& config) {
   require_positive(config.norm_epsilon, "norm_epsilon of its encoder of images");
-  LayerDescriptor layer;
-  layer.n_heads = layer.n_kv_heads = config.n_heads;
-  layer.head_dim = config.dim / config.n_heads;
-  layer.attention_scale = 1.0f / std::sqrt(static_cast<float>(layer.head_dim));
-  layer.feed_forward = FeedForward::plain;
-  layer.activation = Activation::gelu_tanh;
-  layer.ffn_dim = config.ffn_dim;
+  const uint32_t head_dim = config.dim / config.n_heads;
+  const LayerDescriptor layer{
+      .mixer = Attention{.n_heads = config.n_heads,
+                         .n_kv_heads = config.n_heads,
+                         .head_dim = head_dim,
+                         .scale = 1.0f / std::sqrt(static_cast<float>(head_dim))},
+      .feed_forward = FeedForward{
+          .is_gated = false, .activation = Activation::gelu_tanh, .dim = config.ffn_dim}};
   return {.is = config, .layers = std::vector(config.n_layers, layer)};
 }
 

@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ranges>
 #include <string_view>
 
 #include "core/arch.h"
+#include "core/model_config.h"
 
 namespace akunu::models {
 
@@ -18,6 +20,22 @@ void require_positive(float value, std::string_view what);
 // dimensions of a head: (2i, 2i + 1) in `decoder`, (i, i + head_dim / 2) in `decoder_of_halves`.
 ArchDescriptor decoder(const ModelConfig& config);
 ArchDescriptor decoder_of_halves(const ModelConfig& config);
+// The attention of the layers that have it, and the feed-forward networks of those that have one:
+//   for (Attention& attention : attention_of(arch)) attention.output_gate = true;
+inline auto attention_of(ArchDescriptor& arch) {
+  return arch.layers |
+         std::views::filter([](LayerDescriptor& layer) { return layer.attention() != nullptr; }) |
+         std::views::transform(
+             [](LayerDescriptor& layer) -> Attention& { return *layer.attention(); });
+}
+inline auto networks_of(ArchDescriptor& arch) {
+  return arch.layers |
+         std::views::filter([](LayerDescriptor& layer) { return layer.feed_forward.has_value(); }) |
+         std::views::transform(
+             [](LayerDescriptor& layer) -> FeedForward& { return *layer.feed_forward; });
+}
+// All layers rotate so; none: they have no rotary positions, and rows of Q and K lie as before.
+void rotate_as(ArchDescriptor& arch, RopeStyle style);
 // Every `period`th layer has full attention, the others a sliding window, unless the file says which.
 void give_windows(ArchDescriptor& arch, const ModelConfig& config, size_t period,
                   uint32_t usual_window);
@@ -30,6 +48,7 @@ void give_attention_scale(ArchDescriptor& arch, const ModelConfig& config, size_
 // Where the file has none, these; 0: none.
 void give_soft_caps(ArchDescriptor& arch, const ModelConfig& config, float of_attention,
                     float of_logits);
+void give_head_norms(ArchDescriptor& arch, HeadNorms norms);
 // Norms only after attention and feed-forward, none before: these read the residual as it is.
 void norm_behind_only(ArchDescriptor& arch);
 // The last `n` layers have no keys and values of their own. Each reads those of the last layer in front of them that has
@@ -48,9 +67,11 @@ void give_experts(ArchDescriptor& arch, const ModelConfig& config, Scoring scori
 void give_latents(ArchDescriptor& arch, const ModelConfig& config);
 
 // recurrent_layers.cpp
-// Short convolutions, the gated delta rule and scans, in the layers that the file says. A scan may be beside attention.
+// Short convolutions, the gated delta rule and scans instead of attention, or scans next to it, in the layers that the file
+// says.
 void give_convolutions(ArchDescriptor& arch, const ModelConfig& config);
 void give_delta_rules(ArchDescriptor& arch, const ModelConfig& config);
-void give_scans(ArchDescriptor& arch, const ModelConfig& config, Mixer mixer = Mixer::scan);
+void give_scans(ArchDescriptor& arch, const ModelConfig& config);
+void give_scans_beside(ArchDescriptor& arch, const ModelConfig& config);
 
 }  // namespace akunu::models
