@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from akunu import ArgumentError, MisuseError
-from akunu.server.configuration import from_environment, from_file
+from akunu.server.configuration import Configured, from_environment, from_file
 from akunu.server.http.keys import Keys
 from akunu.server.run import check_reach
 from akunu.server.settings import ServerSettings, declared_settings
@@ -19,9 +19,10 @@ PAGE = Path(__file__).parents[2] / "docs/reference/options.md"
 def test_a_file_has_settings_and_models(tmp_path: Path) -> None:
     path = tmp_path / "akunu.toml"
     path.write_text('[serve]\nport = 80\nmax-body = 5\nmodels = ["a=ember", "b.gguf"]\n')
-    assert from_file(path) == ({"port": 80, "max_body": 5}, ["a=ember", "b.gguf"])
+    found = from_file(path)
+    assert found == Configured({"port": 80, "max_body": 5}, ["a=ember", "b.gguf"])
     path.write_text('[serve.models]\na = "ember"\n')
-    assert from_file(path) == ({}, ["a=ember"])
+    assert from_file(path) == Configured({}, ["a=ember"])
 
 
 @each_line(
@@ -44,7 +45,7 @@ def test_without_a_file_there_are_no_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert from_file(None) == ({}, [])
+    assert from_file(None) == Configured()
     with pytest.raises(ArgumentError, match="No such file"):
         from_file(tmp_path / "other.toml")
 

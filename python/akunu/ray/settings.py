@@ -30,6 +30,7 @@ from akunu.server.settings import (
 
 TABLE: Final = "ray"  # in akunu.toml; the environment has AKUNU_RAY_REPLICAS and so on
 _OF_LISTENING: Final = ("host", "port", "tls_certificate", "tls_key")
+_OF_ONE_MACHINE: Final = ("all_models", "models_dir")
 _OF_CONNECTIONS: Final = (
     "unix_socket",
     "unix_socket_mode",
@@ -127,9 +128,17 @@ def cluster_options(
     `given`: by name; None is not given. Raises ArgumentError for what makes no sense, and for what
     has no effect on a cluster.
     """
-    in_file, models_in_file = from_file(config)
-    ray_in_file, _ = from_file(config, TABLE, RaySettings)
-    server = {**in_file, **from_environment(), **_those_of(ServerSettings, given)}
+    configured = from_file(config)
+    if configured.presets:
+        raise ArgumentError(
+            f"models.{next(iter(configured.presets))} is a table; on a cluster a model is a text, "
+            "and its options are settings of all models"
+        )
+    ray_in_file = from_file(config, TABLE, RaySettings).settings
+    server = {**configured.settings, **from_environment(), **_those_of(ServerSettings, given)}
+    for name in _OF_ONE_MACHINE:
+        if server.get(name):
+            raise ArgumentError(f"{name} is set; a cluster serves the models that are named")
     for name in _OF_CONNECTIONS:
         if server.get(name) is not None:
             raise ArgumentError(f"{name} is set; Ray Serve manages the connections: leave it out")
@@ -141,7 +150,7 @@ def cluster_options(
     return ClusterOptions(
         server=ServerSettings(**server),
         ray=RaySettings(**ray),
-        sources=named_sources(models or models_in_file or ["ember"]),
+        sources=named_sources(models or configured.models or ["ember"]),
     )
 
 

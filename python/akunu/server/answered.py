@@ -48,8 +48,8 @@ async def counted(request: Request, to_request: ToRequest) -> tuple[int, dict[st
     state = state_of(request)
     wanted = await read_body(request, lambda body: to_request(body, state.settings))
     try:
-        async with state.models.use(wanted.model) as (_, model):
-            n = len(await prompt_of(model, wanted.fitted(model)))
+        async with state.models.use(wanted.model) as (served, model):
+            n = len(await prompt_of(model, wanted.fitted(served, model)))
     except Exception as error:
         assert isinstance(wanted.prompt_name, str)
         raise api_error(error, names=wanted.names, prompt=wanted.prompt_name) from error

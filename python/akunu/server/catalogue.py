@@ -13,6 +13,7 @@ from akunu.options.text_options import LoadOptions
 from akunu.server.http.errors import ApiError, invalid
 from akunu.server.http.json_words import as_json
 from akunu.server.model_names import adapters_of, own_file_of
+from akunu.server.presets import Preset
 from akunu.server.served_model import ServedModel
 
 Discover = Callable[[], Mapping[str, str]]
@@ -35,38 +36,38 @@ class Catalogue:
         *,
         pinned: Sequence[str] = (),
         discover: Discover | None = None,
+        presets: Mapping[str, Preset] | None = None,
     ) -> None:
         """`sources`: what `akunu.load` takes, by name, or by several names with commas.
 
-        `pinned`: names of models that stay loaded. Raises ArgumentError for a name that is there
-        twice, or pinned and not there.
+        `pinned`: names of models that stay loaded. `presets`: by name. Raises ArgumentError for a
+        name that is there twice, or pinned and not there.
         """
         self._options = options
         self._discover = discover
         self._looked_at = -_LOOK_AGAIN_SECONDS
-        self._models: dict[str, ServedModel] = {}
-        self._by_name: dict[str, ServedModel] = {}
+        self.models: dict[str, ServedModel] = {}  # those of the command line first, in their order
+        self.by_name: dict[str, ServedModel] = {}  # by all their names
         for key, source in sources.items():
             name, *aliases = (each.strip() for each in key.split(","))
             served = ServedModel(name, source, _options_of(name, options, list(sources)))
             served.aliases = tuple(aliases)
-            self._models[name] = served
+            if presets and key in presets:
+                served.preset = presets[key]
+                served.options = replace(served.options, **dict(served.preset.loading))
+                served.is_pinned = served.preset.is_pinned
+            self.models[name] = served
             for each in (name, *aliases):
-                if not each or each in self._by_name:
+                if not each or each in self.by_name:
                     raise ArgumentError(f"{key!r}: two models are called {each!r}, or one nothing")
-                self._by_name[each] = served
+                self.by_name[each] = served
         self._refuse_names_twice()
         if pinned:
             self.update(self.discovered())
         for name in pinned:
-            if name not in self._by_name:
-                raise ArgumentError(f"pinned is {name!r}; there is {', '.join(self._by_name)}")
-            self._by_name[name].is_pinned = True
-
-    @property
-    def all(self) -> list[ServedModel]:
-        """All models, loaded or not: those of the command line first, in their order."""
-        return list(self._models.values())
+            if name not in self.by_name:
+                raise ArgumentError(f"pinned is {name!r}; there is {', '.join(self.by_name)}")
+            self.by_name[name].is_pinned = True
 
     def discovered(self) -> Mapping[str, str]:
         """Return what is on this machine now, for `update`; may be called in any thread."""
@@ -79,24 +80,22 @@ class Catalogue:
         stays until it is unloaded.
         """
         self._looked_at = time.monotonic()
-        for name, served in list(self._models.items()):
+        for name, served in list(self.models.items()):
             if served.is_discovered and name not in there and served.state == "unloaded":
-                del self._models[name], self._by_name[name]
+                del self.models[name], self.by_name[name]
         none: dict[str, Any] = dict.fromkeys(("adapters", *_OWN_FILES))
         own = replace(self._options, **none)
         for name, source in there.items():
-            if name not in self._by_name:
+            if name not in self.by_name:
                 served = ServedModel(name, source, own, is_discovered=True)
-                self._models[name] = self._by_name[name] = served
+                self.models[name] = self.by_name[name] = served
 
-    def find(self, name: str | None) -> ServedModel:
-        """Return the model of a name; None: the first of texts. ApiError where there is none.
+    def find(self, name: str) -> ServedModel:
+        """Return the model of a name; ApiError where there is none.
 
         The exact name counts, then the same in other case, where that is only one. `:latest` after
         a name means nothing: Ollama's clients add it or leave it out.
         """
-        if name is None:
-            return next((each for each in self.all if not each.is_speech), self.all[0])
         found = self._with_any_tag(name)
         if found is None and time.monotonic() - self._looked_at >= _LOOK_AGAIN_SECONDS:
             self.update(self.discovered())
@@ -111,26 +110,19 @@ class Catalogue:
             )
         return found
 
-    def exact_name(self, name: str | None) -> str:
-        """Return a model's own name, with the adapter after it that `name` has; as `find`."""
-        served = self.find(name)
-        adapter = (name or "").rpartition(":")[2]
-        is_adapted = name not in self._by_name and adapter in served.adapters
-        return f"{served.name}:{adapter}" if is_adapted else served.name
-
     def _with_any_tag(self, name: str) -> ServedModel | None:
         other = name.removesuffix(_LATEST) if name.endswith(_LATEST) else name + _LATEST
         return self._known(name) or self._known(other)
 
     def _known(self, name: str) -> ServedModel | None:
-        if name in self._by_name:
-            return self._by_name[name]
+        if name in self.by_name:
+            return self.by_name[name]
         base, colon, adapter = name.rpartition(":")
-        if colon and base in self._by_name and adapter in self._by_name[base].adapters:
-            return self._by_name[base]
+        if colon and base in self.by_name and adapter in self.by_name[base].adapters:
+            return self.by_name[base]
         alike = {
             known: served
-            for known, served in self._by_name.items()
+            for known, served in self.by_name.items()
             if known.casefold() == name.casefold()
         }
         if len({id(served) for served in alike.values()}) == 1:
@@ -145,7 +137,7 @@ class Catalogue:
         """Return all names that requests may have, those of adapters after their model's."""
         return [
             each
-            for name, served in self._by_name.items()
+            for name, served in self.by_name.items()
             for each in (name, *(f"{name}:{adapter}" for adapter in served.adapters))
         ]
 

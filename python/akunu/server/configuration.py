@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from akunu.common.files import read_text
 from akunu.errors import ArgumentError
 from akunu.options.declarations import Declared
+from akunu.server.presets import Preset, read_preset
 from akunu.server.settings import ServerSettings, declared_settings
 
 TABLES: Final = ("serve", "ray")
@@ -49,9 +51,17 @@ def from_environment(
     return found
 
 
-def from_file(
-    path: Path | None, name: str = "serve", kind: type = ServerSettings
-) -> tuple[dict[str, Any], list[str]]:
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """What a configuration file says."""
+
+    settings: dict[str, Any] = field(default_factory=dict)
+    models: list[str] = field(default_factory=list)
+    presets: dict[str, Preset] = field(default_factory=dict)
+    """By the names of models."""
+
+
+def from_file(path: Path | None, name: str = "serve", kind: type = ServerSettings) -> Configured:
     """Return the settings and the models of a configuration file.
 
     `path`: None is `akunu.toml` in the current folder, if it exists. `name`: of the table,
@@ -61,11 +71,15 @@ def from_file(
     if path is None:
         path = Path(FILE_NAME)
         if not path.is_file():
-            return {}, []
+            return Configured()
     table = _table(path, name)
     models = table.pop("models", [])
+    presets = {}
     if isinstance(models, dict):
-        models = [f"{name}={source}" for name, source in models.items()]
+        for key, value in models.items():
+            if isinstance(value, dict):
+                models[key], presets[key] = read_preset(key, value)
+        models = [f"{key}={source}" for key, source in models.items()]
     if not isinstance(models, list) or not all(isinstance(each, str) for each in models):
         raise ArgumentError(f"{path}: models must be a list of texts, or a table of them")
     found = {}
@@ -74,7 +88,7 @@ def from_file(
         if setting not in declared_settings(kind):
             raise ArgumentError(f"{path}: there is no setting {key!r}")
         found[setting] = value
-    return found, models
+    return Configured(found, models, presets)
 
 
 def _table(path: Path, name: str) -> dict[str, Any]:

@@ -102,7 +102,7 @@ class Generation(Response):
             try:
                 served, model = await self._hold(stack, receive, send)
                 answer = self._answer(served, model)
-                streams = await wanted.begin(model, self._settings)
+                streams = await wanted.begin(served, model, self._settings)
                 for number, stream in enumerate(streams):  # noqa: B007
                     # So may compiling its grammar.
                     await unless_gone(receive, stack.enter_async_context(stream))

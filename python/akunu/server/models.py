@@ -20,6 +20,7 @@ from akunu.options.text_options import LoadOptions
 from akunu.server.catalogue import Catalogue, Discover
 from akunu.server.http.errors import ApiError
 from akunu.server.model_names import named_sources
+from akunu.server.presets import Preset
 from akunu.server.room import WAIT_SECONDS, Room
 from akunu.server.served_model import Loaded, ServedModel
 from akunu.server.settings import ServerSettings
@@ -50,6 +51,7 @@ class ServedModels:
         max_loaded: int | None = None,
         pinned: Sequence[str] = (),
         discover: Discover | None = None,
+        presets: Mapping[str, Preset] | None = None,
         wait_seconds: float = WAIT_SECONDS,
     ) -> None:
         """`sources`: what `akunu.load` takes, by the names that requests have, or alone.
@@ -58,7 +60,7 @@ class ServedModels:
         models may take together, `max_loaded`: how many may be loaded; the least recently used one
         is unloaded for another, and one that finds others in use waits this many seconds.
         `pinned`: names of models that stay loaded. `discover`: finds further models, which have
-        neither adapters nor drafts.
+        neither adapters nor drafts. `presets`: how single models are loaded and answer.
 
         Raises ArgumentError for a name that is there twice, or pinned and not there.
         """
@@ -66,7 +68,7 @@ class ServedModels:
         if not named:
             named = {EMBEDDED: EMBEDDED}
         self._catalogue = Catalogue(
-            named, options or LoadOptions(), pinned=pinned, discover=discover
+            named, options or LoadOptions(), pinned=pinned, discover=discover, presets=presets
         )
         self._memory = memory
         self._max_loaded = max_loaded
@@ -83,6 +85,7 @@ class ServedModels:
         settings: ServerSettings,
         sources: Mapping[str, str] | Sequence[str] = (EMBEDDED,),
         discover: Discover | None = None,
+        presets: Mapping[str, Preset] | None = None,
     ) -> ServedModels:
         """Return models that are loaded and unloaded as the settings of a server say."""
         return cls(
@@ -93,6 +96,7 @@ class ServedModels:
             max_loaded=settings.max_loaded,
             pinned=settings.pinned,
             discover=discover,
+            presets=presets,
         )
 
     @property
@@ -103,7 +107,7 @@ class ServedModels:
     @property
     def all(self) -> list[ServedModel]:
         """All models, loaded or not."""
-        return self._catalogue.all
+        return list(self._catalogue.models.values())
 
     async def listed(self) -> list[ServedModel]:
         """Return all models, after a look for new ones; of each it is known if it takes audio."""
@@ -118,7 +122,9 @@ class ServedModels:
 
         The exact name counts, then the same in other case, where that is only one.
         """
-        return self._catalogue.find(name)
+        if name is None:
+            return next((each for each in self.all if not each.is_speech), self.all[0])
+        return self._catalogue.by_name.get(name) or self._catalogue.find(name)
 
     def exact_name(self, name: str | None) -> str:
         """Return a model's own name, with the adapter after it that `name` has; as `find`.
@@ -126,7 +132,10 @@ class ServedModels:
         >>> ServedModels({"small,tiny": "ember"}).exact_name("tiny")
         'small'
         """
-        return self._catalogue.exact_name(name)
+        served = self.find(name)
+        adapter = (name or "").rpartition(":")[2]
+        is_adapted = name not in self._catalogue.by_name and adapter in served.adapters
+        return f"{served.name}:{adapter}" if is_adapted else served.name
 
     @asynccontextmanager
     async def use(
@@ -213,7 +222,7 @@ class ServedModels:
                 f"memory is {self._memory} bytes, and the model {served.name!r} takes "
                 f"{model.memory['total']}: allow more, or leave memory out"
             )
-        served.model = model
+        served.hold(model)
         served.is_speech = isinstance(model, SpeechModel)
         served.n_bytes = served.known_bytes = model.memory["total"]
 
@@ -290,7 +299,7 @@ class ServedModels:
                 model = await loop.run_in_executor(self._loaders, begin)
                 size = served.known_bytes = model.memory["total"]
                 if await self._room.try_to_take(served, size):
-                    served.model = model
+                    served.hold(model)
                     return model
                 # It takes more memory than its file suggested: unload it and wait for room.
                 await loop.run_in_executor(self._loaders, model.close)

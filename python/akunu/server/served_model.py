@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from akunu.model import Model
 from akunu.options.text_options import LoadOptions
+from akunu.server.presets import Preset
 from akunu.speech.model import SpeechModel
 
 Loaded: TypeAlias = Model | SpeechModel
@@ -26,6 +27,7 @@ class ServedModel:
     """Other names by which requests find it."""
     is_pinned: bool = False
     """Whether it stays loaded once it is, unless a request unloads it."""
+    preset: Preset = field(default_factory=Preset)
     is_discovered: bool = False
     """Whether it was found on this machine: the command line does not name it."""
     created: int = field(default_factory=lambda: int(time.time()))
@@ -54,6 +56,13 @@ class ServedModel:
     def adapters(self) -> tuple[str, ...]:
         """Names of its adapters, by which requests ask for them after the model's: `base:poet`."""
         return tuple(dict(self.options.adapters or {}))
+
+    def hold(self, model: Loaded) -> None:
+        """Take a model that was loaded, and let it answer as the preset says."""
+        self.model = model
+        if isinstance(model, Model) and self.preset.sampling:
+            pipeline = model._pipeline
+            pipeline.sampling_defaults = {**pipeline.sampling_defaults, **self.preset.sampling}
 
     @property
     def state(self) -> str:

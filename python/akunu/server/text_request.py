@@ -24,6 +24,7 @@ from akunu.tokenizers.fill_in import fill_in_of
 if TYPE_CHECKING:
     from akunu.model import Model
     from akunu.server.http.errors import ApiError
+    from akunu.server.served_model import ServedModel
     from akunu.server.settings import ServerSettings
     from akunu.text.async_text_stream import AsyncTextStream
     from akunu.text.completion import Completion
@@ -123,13 +124,15 @@ class TextRequest:
             self.ignored += new
             self.headers.update(ignored_header(self.ignored))
 
-    async def begin(self, model: Model, settings: ServerSettings) -> list[AsyncTextStream]:
+    async def begin(
+        self, served: ServedModel, model: Model, settings: ServerSettings
+    ) -> list[AsyncTextStream]:
         """Return the streams of all texts; raises what `generate` and `chat` raise, and ApiError.
 
         What takes long happens in a thread.
         """
         if self.prompts is None:
-            arguments = self._limited(self.fitted(model), model, settings)
+            arguments = self._limited(self.fitted(served, model), model, settings)
             return self._streams(model, arguments)
         prompts = self.prompts
         if self.suffix is not None or self.spells_tokens:
@@ -209,9 +212,11 @@ class TextRequest:
             return self.arguments
         return {**self.arguments, "adapters": adapter}
 
-    def fitted(self, model: Model) -> dict[str, Any]:
+    def fitted(self, served: ServedModel, model: Model) -> dict[str, Any]:
         """Return arguments that the model can follow; what it cannot is named in the headers."""
         found = self._adapted(model)
+        if served.preset.system:
+            found = {**found, "messages": _with_system(found["messages"], served.preset.system)}
         if "thinking" in found or "thinking_budget" in found:
             found, lost = with_wished_thinking(found, model, self.names)
             self.ignore(lost)
@@ -219,6 +224,14 @@ class TextRequest:
             template = template_of(model).source
             self.ignore(each for each in self.unread if each.rpartition(".")[2] not in template)
         return found
+
+
+def _with_system(messages: Any, text: str) -> Any:
+    """Return a conversation that begins with this system message, unless it has one."""
+    first = messages[0] if isinstance(messages, list) and messages else None
+    if isinstance(first, dict) and first.get("role") not in ("system", "developer"):
+        return [{"role": "system", "content": text}, *messages]
+    return messages
 
 
 def _size(prompt: Any) -> int:

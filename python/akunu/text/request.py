@@ -50,17 +50,8 @@ class Request:
                 f"thinking is {self.thinking!r}; it must be True, False, or a level such as "
                 "'low', or None"
             )
-        flag("continue_final_message", self.continue_final_message)
-        if self.continue_final_message and self.thinking_budget is not None:
-            raise ArgumentError(
-                "thinking_budget does not work with continue_final_message: it counts thoughts "
-                "from their beginning"
-            )
-        if self.continue_final_message and self.options.form is not None:
-            raise ArgumentError(
-                "structured output does not work with continue_final_message: the form holds for a "
-                "whole reply"
-            )
+        if self.continue_final_message is not False:
+            self._check_continued()
         variables = self.template_variables
         if variables is not None and not isinstance(variables, Mapping):
             raise ArgumentError(
@@ -70,6 +61,22 @@ class Request:
             integer("thinking_budget", self.thinking_budget, 0, _MOST_TOKENS, "or None")
             if self.thinking is False:
                 raise ArgumentError("thinking_budget is set, but thinking is False")
+
+    def _check_continued(self) -> None:
+        """Refuse what a reply that continues a message cannot have."""
+        flag("continue_final_message", self.continue_final_message)
+        if not self.continue_final_message:  # NumPy's False
+            return
+        if self.thinking_budget is not None:
+            raise ArgumentError(
+                "thinking_budget does not work with continue_final_message: it counts thoughts "
+                "from their beginning"
+            )
+        if self.options.form is not None:
+            raise ArgumentError(
+                "structured output does not work with continue_final_message: the form holds for a "
+                "whole reply"
+            )
 
     @property
     def grammar(self) -> Grammar | None:

@@ -30,14 +30,16 @@ def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str,
 
     Raises ArgumentError for settings that make no sense, and what loading raises.
     """
-    in_file, models_in_file = from_file(config)
+    configured = from_file(config)
     told = {name: value for name, value in given.items() if value is not None}
     with without_notation():
-        settings = ServerSettings(**{**in_file, **from_environment(), **told})
+        settings = ServerSettings(**{**configured.settings, **from_environment(), **told})
     run = _installed()
-    named = [*models] or models_in_file
+    of_file = {each.partition("=")[0]: each for each in configured.models}
+    named = [of_file.get(each, each) for each in models] or configured.models
     discover = discovering(settings.models_dir, everywhere=settings.all_models or not named)
-    served = ServedModels.of(settings, named_sources(named or ["ember"]), discover)
+    presets = configured.presets
+    served = ServedModels.of(settings, named_sources(named or ["ember"]), discover, presets)
 
     def ready(address: str) -> None:
         ends.enter_context(noted(address, served.names, servers_folder()))
@@ -50,7 +52,7 @@ def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str,
         for each in others:  # a path that is mistyped is reported now, not to anyone who asks first
             refuse_unknown(each.source)
         run.keep_address_space()
-        served.adopt(first.name, _loaded(first.source, settings.load_options))
+        served.adopt(first.name, _loaded(first.source, first.options))
         from akunu.server.app import create_app  # after the first model, which takes longest
 
         run.check_address_space()

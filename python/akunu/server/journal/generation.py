@@ -131,7 +131,7 @@ class JournalledGeneration(Generation):
                         kept.say_failed = answer.failed
                         self._wanted.arguments.setdefault("seed", kept.head["seed"])
                         with ids_from(_derived_ids_of(kept).part(_BEGINNING)):
-                            streams = await self._wanted.begin(model, self._settings)
+                            streams = await self._wanted.begin(served, model, self._settings)
                             for number, stream in enumerate(streams):  # noqa: B007
                                 stream.takes_one_by_one = True
                                 await stack.enter_async_context(stream)

@@ -150,9 +150,9 @@ async def apply_template(request: Request) -> Response:
     """Return what a model would be passed, for the same request as /v1/chat/completions."""
     settings = state_of(request).settings
     asked = await read_body(request, lambda body: chat_request(body, settings))
-    async with state_of(request).models.use(asked.model) as (_, model):
+    async with state_of(request).models.use(asked.model) as (served, model):
         try:
-            ids = await prompt_of(model, asked.fitted(model))
+            ids = await prompt_of(model, asked.fitted(served, model))
         except Exception as error:
             raise api_error(error, names=asked.names) from error
 

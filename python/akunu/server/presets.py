@@ -1,0 +1,72 @@
+"""Presets of models: how a model is loaded and answers, by its name, in `akunu.toml`.
+
+[serve.models.coder]
+source = "Qwen/Qwen3-8B-GGUF"
+context = 32768
+system = "Write Python."
+sampling = {temperature = 0.2}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from akunu.errors import AkunuError, ArgumentError
+from akunu.options.text_options import LoadOptions, SamplingOptions
+
+_OWN: Final = ("source", "system", "sampling", "pinned")
+_LOADING: Final = frozenset(each.name for each in fields(LoadOptions)) - {"max_waiting"}
+_PATHS: Final = ("mmproj", "draft", "cache_dir")
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """What a file says of one model; what it leaves out is as the server's settings say."""
+
+    loading: Mapping[str, Any] = field(default_factory=lambda: _NONE)
+    """Options of `akunu.load`."""
+    sampling: Mapping[str, Any] = field(default_factory=lambda: _NONE)
+    """Options of requests that do not set them; they come before those of the model's file."""
+    system: str = ""
+    """The system message of conversations that have none."""
+    is_pinned: bool = False
+
+
+def read_preset(name: str, table: Mapping[str, Any]) -> tuple[str, Preset]:
+    """Return the source of a model and its preset; without a source it is the name.
+
+    Raises ArgumentError for a key that does not exist, and for values that make no sense.
+
+    >>> read_preset("small", {"source": "ember", "context": 512})[0]
+    'ember'
+    """
+    where = f"models.{name}"
+    given = {key.replace("-", "_"): value for key, value in table.items()}
+    for key in given:
+        if key not in _LOADING and key not in _OWN:
+            raise ArgumentError(f"{where}: there is no key {key!r}")
+    source, system = given.get("source", name), given.get("system", "")
+    for key, value in (("source", source), ("system", system)):
+        if not isinstance(value, str):
+            raise ArgumentError(f"{where}.{key} is {value!r}; it must be a text")
+    is_pinned = given.get("pinned", False)
+    if not isinstance(is_pinned, bool):
+        raise ArgumentError(f"{where}.pinned is {is_pinned!r}; it must be true or false")
+    sampling = given.get("sampling", {})
+    if not isinstance(sampling, dict):
+        raise ArgumentError(f"{where}.sampling is {sampling!r}; it must be a table of options")
+    loading = {key: given[key] for key in given if key in _LOADING}
+    for key in _PATHS:
+        if isinstance(loading.get(key), str):
+            loading[key] = str(Path(loading[key]).expanduser())
+    try:
+        LoadOptions(**loading)
+        SamplingOptions(**sampling)
+    except AkunuError as error:
+        raise ArgumentError(f"{where}: {error}") from None
+    return source, Preset(loading, sampling, system, is_pinned)
