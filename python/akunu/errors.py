@@ -11,7 +11,7 @@ class ArgumentError(AkunuError, ValueError):
     """An argument makes no sense; the message names it, its value and what is allowed."""
 
     refused: tuple[str, object, str] | None = None
-    """The name of an option, its value and what is allowed, for other wordings of the message."""
+    """The name of an option, its value and the allowed values, to word the message differently."""
 
 
 class MisuseError(AkunuError, TypeError):

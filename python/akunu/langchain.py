@@ -14,5 +14,5 @@ except ImportError as error:
 from akunu.sentence_encoder import SentenceEncoder
 
 
-class AkunuEmbeddings(SentenceEncoder, Embeddings):  # type: ignore[misc]  # of what has no types
+class AkunuEmbeddings(SentenceEncoder, Embeddings):  # type: ignore[misc]  # LangChain may be absent
     """A SentenceEncoder that is one of LangChain's embeddings."""

@@ -51,14 +51,13 @@ def load(
     file with its config.json next to it ("~" is your home); "ember", the small demonstration model
     (a file of that name is "./ember"); "org/repo" or "org/repo:Q4_K_M" on the Hugging Face hub; an
     https address; or a model that Ollama has here, "llama3.2:1b". `local_only`: never use the
-    network. The others are explained at `LoadOptions`. `Model.notes` says what was decided that you
-    might not expect.
+    network. `LoadOptions` explains the others. `Model.notes` names decisions that you might not
+    expect.
 
     Raises ArgumentError (no such file or name, or an option that makes no sense), DownloadError (a
     model could not be fetched), ModelFormatError (the file contradicts its format),
-    UnsupportedModelError (it asks for something that akunu does not have, or `draft` has another
-    vocabulary), OutOfMemoryError (it
-    does not fit; nothing was allocated) or DeviceError.
+    UnsupportedModelError (the model needs a feature that akunu lacks, or `draft` has another
+    vocabulary), OutOfMemoryError (it does not fit; nothing was allocated) or DeviceError.
 
     >>> import akunu
     >>> with akunu.load("ember", context=512) as model:
@@ -171,10 +170,9 @@ def refuse_unknown(name: str) -> None:
 
 
 def fetch(meant: RepoName | Address, options: LoadOptions, watch: Watch, *, must_fit: bool) -> Path:
-    """Bring a model here, in the newest state that there is, and return its file.
+    """Fetch the newest state of a model and return its file.
 
-    Raises before the download what loading it would raise; with `must_fit` also that there is too
-    little memory.
+    Raises before the download what loading it would raise; with `must_fit`, also OutOfMemoryError.
     """
     return hub.fetch(meant, options, watch, refuse_unloadable, must_fit=must_fit)
 
@@ -199,7 +197,7 @@ def pull(name: str) -> Path:
 
 
 def load_either(path: Path, options: LoadOptions) -> Model | SpeechModel:
-    """Load a model of texts or of speech, whose `context` and `adapters` mean nothing.
+    """Load a text or speech model; `context` and `adapters` mean nothing for a speech model.
 
     Raises what `akunu.load` and `load_whisper` raise.
     """
@@ -211,7 +209,7 @@ def load_either(path: Path, options: LoadOptions) -> Model | SpeechModel:
 def refuse_unloadable(path: Path, shown: str, options: LoadOptions) -> str:
     """Raise what loading the model would raise, under the name that the user knows.
 
-    Else return what it will take, in a sentence.
+    Else return a sentence about the memory that it needs.
     """
 
     def run() -> str:

@@ -58,9 +58,9 @@ if TYPE_CHECKING:
 class Model(EncoderCalls):
     """A model that is ready to generate; `load` makes it.
 
-    Several threads may use one model: their texts are generated side by side, and none of them
-    changes another. Close it, or use it in a `with` block, to free its memory at once; after that
-    every use raises AkunuError. After `os.fork()` a model works in the parent only.
+    Several threads may use one model at once; their texts do not affect each other. Close the
+    model, or use it in a `with` block, to free its memory at once; later uses raise AkunuError.
+    After `os.fork()` a model works only in the parent process.
     """
 
     thread_choice: ThreadChoice | None
@@ -136,11 +136,11 @@ class Model(EncoderCalls):
 
     @property
     def sampling_defaults(self) -> Mapping[str, Any]:
-        """How the model's authors want it sampled, by the names of SamplingOptions.
+        """The sampling settings that the model's authors recommend, by names of SamplingOptions.
 
-        From the file, or from a `generation_config.json` next to it. Read-only, and empty where
-        neither says. `generate` and `chat` do not use it unless
-        you pass it on: `model.chat(messages, **model.sampling_defaults)`.
+        They come from the file, or from a `generation_config.json` next to it; without either, the
+        mapping is empty. It is read-only. `generate` and `chat` use it only if you pass it:
+        `model.chat(messages, **model.sampling_defaults)`.
         """
         return self._pipeline.sampling_defaults
 
@@ -155,7 +155,7 @@ class Model(EncoderCalls):
 
     @property
     def occupancy(self) -> Occupancy:
-        """What waits, what runs, and who has which part of the cache; never waits for the engine.
+        """Waiting and running requests, and their parts of the cache; never waits for the engine.
 
         >>> import akunu
         >>> with akunu.load("ember", context=512) as model:
@@ -180,24 +180,24 @@ class Model(EncoderCalls):
     ) -> Any:
         """Return the text that continues from `prompt`, or with `stream` an iterator of its pieces.
 
-        `prompt`: a text, or token ids, which are taken as they are. An empty prompt starts from the
-        model's BOS token. Names of control tokens inside a text are text. `options`, or its fields
-        as keyword arguments, set how tokens are sampled and where the text ends. `SamplingOptions`
-        explains them; the defaults always take the most likely token. The text ends where the
-        model ends it, before a `stop` string, after `max_tokens`, or when the
-        context is full; the `finish_reason` of the Completion, or of the stream, says which.
-        `n`: return a list of this many answers, which differ if there is a temperature, or of their
-        streams. The prompt is computed once; each is the text that its `answer_index` gives alone.
-        `priority`: of the texts that wait, or have a prompt to compute, the higher goes first.
+        `prompt`: a text, or token ids, which are used unchanged. An empty prompt starts from the
+        model's BOS token. Names of control tokens inside a text are plain text. `options`, or its
+        fields as keyword arguments, set how tokens are sampled and where the text ends:
+        `SamplingOptions` explains them. The defaults always take the most likely token. The text
+        ends where the model ends it, before a `stop` string, after `max_tokens`, or when the
+        context is full; `finish_reason` of the Completion or the stream says which.
+        `n`: return a list of this many completions or streams; they differ if temperature is above
+        0. The prompt is computed once, and each completion is the one of its `answer_index`.
+        `priority`: a higher one goes first among texts that wait or have a prompt to compute.
 
-        Several prompts, a list of texts or of lists of token ids, give a list of completions in the
-        same order. They are written side by side, however many there are, and each is the one that
-        it would be alone. All are looked at before any work; where a text fails later, the others
-        are cancelled. Errors name the prompt: "prompt[2]: ...".
+        Several prompts, a list of texts or of lists of token ids, return a list of completions in
+        the same order. They are generated in batches, and each is the same as it would be alone.
+        All prompts are checked before any work; if a completion fails later, the others are
+        cancelled. Errors name the prompt: "prompt[2]: ...".
 
         Raises ArgumentError for arguments that make no sense, ContextOverflowError for a prompt
-        that does not fit and QueueFullError where `max_waiting` texts wait already, all before any
-        work. Ctrl-C ends it and leaves the model usable.
+        that does not fit, and QueueFullError if `max_waiting` requests wait already; all before any
+        work. Ctrl-C stops generation and leaves the model usable.
 
         >>> import akunu
         >>> with akunu.load() as model:
@@ -220,10 +220,10 @@ class Model(EncoderCalls):
     ) -> Any:
         """Await the text that continues from `prompt`, or with `stream` iterate over its pieces.
 
-        The arguments, the text and the errors are those of `generate`; errors of the prompt and of
-        the text's form are raised when it is awaited. The event loop (asyncio's or one like it, as
+        The arguments, the text and the errors are those of `generate`; errors about the prompt and
+        the structured output are raised when it is awaited. The event loop (asyncio, or one such as
         uvloop) continues meanwhile, and no thread waits. Cancelling the task, or `aclose()` of the
-        stream, cancels the generation within one step of the engine.
+        stream, cancels generation within one step of the engine.
 
         >>> import akunu, asyncio
         >>> async def both(model: akunu.Model) -> list[akunu.Completion]:
@@ -256,26 +256,24 @@ class Model(EncoderCalls):
     ) -> Any:
         """Return the model's reply to a conversation, or with `stream` an iterator of its pieces.
 
-        `messages`: dicts with `role` ("system", "user", "assistant") and `content`, oldest first.
-        They are rendered with the model's own chat template. A content may be a list of parts:
-        texts, and of a model that reads them (`reads_images`) images,
-        `{"type": "image", "image": ...}` with a pathlib.Path, bytes, a Pillow image or a data:
-        URL, or `image_url` as OpenAI's clients send it. `tools`: what the model may call:
-        Python functions with annotations, or descriptions in OpenAI's form or Anthropic's; the
-        calls are in `reply.tool_calls`, and nothing is called. `tool_choice`: "auto" lets the model
-        decide, "none" forbids calls, "required" demands one, and the name of a tool demands it.
-        `parallel_tool_calls`: whether there may be several. `thinking`: whether the model thinks
-        before it answers (True, False), or how much ("low", "medium", "high"); None leaves it to
-        the template. What it thinks is in `reply.reasoning`, not in the text. `thinking_budget`:
-        after this many tokens of thoughts the model's own end of them is written, and it answers.
-        `template_variables`: what else the template asks for. `continue_final_message`: the reply
-        continues the last message, which is of the assistant (text or reasoning), and begins after
-        it.
-        The others are as for `generate`. Several conversations, a list of lists of messages, give a
-        list of replies.
+        `messages`: dicts with `role` ("system", "user", "assistant") and `content`, oldest first;
+        the model's chat template renders them. A content may be a list of parts: texts and, if the
+        model reads them (`reads_images`), images: `{"type": "image", "image": ...}` with a
+        pathlib.Path, bytes, a Pillow image or a data: URL, or `image_url` as OpenAI's clients send
+        it. `tools`: functions that the model may call: Python functions with annotations, or
+        descriptions in OpenAI's or Anthropic's form. The calls are in `reply.tool_calls`; akunu
+        runs none of them. `tool_choice`: "auto" lets the model decide, "none" forbids calls,
+        "required" demands one, and the name of a tool demands a call of it. `parallel_tool_calls`:
+        whether there may be several calls. `thinking`: whether the model thinks before it answers
+        (True, False), or how much ("low", "medium", "high"); None: the template's default. The
+        thinking is in `reply.reasoning`, not in the text. `thinking_budget`: end thinking after
+        this many tokens. `template_variables`: other variables of the template.
+        `continue_final_message`: the reply continues the last message, one of the assistant with a
+        text or reasoning, and has only the text after it. The other arguments are those of
+        `generate`. Several conversations, a list of lists of messages, return a list of replies.
 
-        Raises what `generate` raises; ArgumentError where the template refuses the messages, or has
-        no such switch or variable, and UnsupportedModelError for a model that was not made for
+        Raises what `generate` raises; ArgumentError if the template refuses the messages or lacks
+        the switch or a variable; UnsupportedModelError for a model that was not made for
         conversations.
 
         >>> import akunu
@@ -355,14 +353,14 @@ class Model(EncoderCalls):
     ) -> Model:
         """Return a second model over the same weights, with its own cache and queue.
 
-        It takes the memory of its cache and its steps, and generates what a model loaded with these
-        options would; they are those of `LoadOptions`, and what is left out has its default there,
-        not this model's value. Device, threads, adapters, prediction head and encoder of images are
-        this model's, and so is the file: it is not read again. It has no draft model and no
-        `cache_dir`. The two take turns on the device. Close each of them, in any order: the last
-        one frees the weights.
+        It takes memory for its cache and its steps only: the file is not read again. Its
+        completions are those of a model that is loaded with these options. They are options of
+        `LoadOptions`, with the defaults of `LoadOptions`, not this model's values. Device, threads,
+        adapters, prediction head and image encoder are this model's; it has no draft model and no
+        `cache_dir`. The two models take turns on the device. Close both, in any order: the last one
+        frees the weights.
 
-        Raises OutOfMemoryError where the cache does not fit, and what `LoadOptions` raises.
+        Raises OutOfMemoryError if the cache does not fit, and what `LoadOptions` raises.
 
         >>> import akunu
         >>> with akunu.load("ember", context=1024) as model:
@@ -389,8 +387,9 @@ class Model(EncoderCalls):
     ) -> Session:
         """Begin a session: a text, or a conversation, that is appended to and generated from.
 
-        It can be forked, rewound and saved. `thinking` and `template_variables`: as for `chat`, of
-        a conversation. Raises UnsupportedModelError for a model that generates no text.
+        It can be forked, rewound and saved. `thinking` and `template_variables`: as for `chat`, if
+        the session is a conversation. Raises UnsupportedModelError for a model that generates no
+        text.
 
         >>> import akunu
         >>> with akunu.load("ember", context=512) as model:
@@ -407,12 +406,13 @@ class Model(EncoderCalls):
     def load_session(self, path: str | os.PathLike[str]) -> Session:
         """Return a session that `Session.save` wrote, with the keys and values of its tokens.
 
-        It continues as if it had never been saved: the same text, and the same bits. Keys and
-        values that another version of akunu or another device computed are left out, and
-        `Session.notes` says so; the tokens are then read again.
+        It continues as if it had never been saved, with the same text and the same bits. Keys and
+        values that another version of akunu or another device computed are not used: the tokens are
+        computed again, and `Session.notes` says so.
 
-        Raises SessionFileError for a file that is none, cut off, damaged, or of another model or
-        `kv_type`, and ContextOverflowError for one with more tokens than the context holds.
+        Raises SessionFileError for a file that is not a session, is cut off or damaged, or belongs
+        to another model or `kv_type`, and ContextOverflowError for a session with more tokens than
+        the context holds.
         """
         self._refuse_sessions_of_encoders()
         loaded = load_session(self, file_path("path", path))
@@ -447,13 +447,13 @@ class Model(EncoderCalls):
     ) -> NDArray[np.float32]:
         """Return the logits after each token, float32 [n, vocab_size]: row i sees tokens 0 to i.
 
-        `last`: only the rows of this many last tokens (all, if there are no more). What is before
-        them need not be computed where the cache has it: asking for `last=1` of a text that grows
-        costs one token each time. Nothing is added in front of the tokens. `priority` and
+        `last`: only the rows of this many last tokens, or all if there are fewer. Earlier tokens
+        that the cache has are not computed again: with `last=1`, a text that grows by a token costs
+        one token each time. No BOS token is added. `priority` and
         `adapters`: as for `generate`.
 
         Raises ArgumentError for ids outside the vocabulary, ContextOverflowError for more tokens
-        than the context holds and QueueFullError where too many wait already.
+        than the context holds and QueueFullError if too many requests wait already.
 
         >>> import akunu
         >>> with akunu.load() as model:

@@ -1,4 +1,4 @@
-"""A text that continues: what was said stays, in memory and in a file.
+"""A text or conversation that continues; its KV cache stays, in memory and in a file.
 
 >>> import akunu
 >>> with akunu.load("ember", context=512) as model:
@@ -91,13 +91,13 @@ class SessionModel(KeyedModel, Protocol):
 class Session:
     """A text, or a conversation, that is appended to and generated from; `Model.session` makes it.
 
-    A session is the list of its tokens. What the engine computed of them stays in the model's cache
-    as long as there is room, and is computed again where there was none: the replies are the same.
-    So sessions cost no memory, and there may be any number.
+    A session is the list of its tokens. Their keys and values stay in the model's KV cache as long
+    as there is room, and are computed again otherwise: the replies are the same. So sessions cost
+    no memory, and there may be any number of them.
 
     The first appended value sets the kind of session: text and token ids make a text, messages a
     conversation, which the model's chat template renders. One thread at a time may use a session;
-    several sessions may generate side by side.
+    several sessions may generate at the same time.
     """
 
     def __init__(
@@ -161,19 +161,19 @@ class Session:
         self,
         content: str | Sequence[SupportsIndex] | Sequence[Mapping[str, Any]] | Mapping[str, Any],
     ) -> None:
-        """Append a text, token ids, or messages (or one): nothing is computed yet.
+        """Append a text, token ids, or one or several messages. Nothing is computed yet.
 
-        A text is tokenised by itself, after a BOS token where it opens the session and the model
-        expects one; ids are taken as they are. Messages go through the chat template with all those
-        before them, and the count of tokens is that of the whole prompt. A template that shows
-        earlier replies in another way than they were written (many leave thoughts out) makes other
-        tokens of them: `n_tokens` need not grow by what is appended.
+        A text is tokenised separately, after a BOS token if it opens the session and the model
+        expects one; ids are used unchanged. The chat template renders messages together with all
+        earlier ones, and `n_tokens` is the length of the whole prompt. Many templates render
+        earlier replies differently, without thinking for example, so `n_tokens` need not grow by
+        the length of the new messages.
 
         Messages may have images if the model reads them (`Model.reads_images`), as those of
-        `Model.chat`: a file is read now, and later changes of it do not matter.
+        `Model.chat`. A file is read now; later changes of it have no effect.
 
-        Raises ArgumentError for another type, and where a conversation and a text would be
-        mixed; ContextOverflowError where it does not fit. The session is then as it was.
+        Raises ArgumentError for another type, and for a text in a conversation or messages in a
+        text; ContextOverflowError if the tokens do not fit. The session is then unchanged.
 
         >>> import akunu
         >>> with akunu.load("ember", context=512) as model:
@@ -264,13 +264,13 @@ class Session:
     ) -> Any:
         """Return what follows, and append it; with `stream`, an iterator of its pieces.
 
-        It is the text that `Model.generate` has for these tokens, or `Model.chat` for these
-        messages; all arguments are theirs. The token that ended a reply is not appended. The part
-        of a stream that was read is appended when it ends or is closed; until then every other use
-        of the session raises AkunuError.
+        The completion, the arguments and the errors are those of `Model.generate` for these tokens,
+        or of `Model.chat` for these messages. The token that ended a reply is not appended. The
+        part of a stream that was read is appended when the stream ends or is closed; until then
+        every other use of the session raises AkunuError.
 
-        Raises what they raise, and ArgumentError in a conversation whose last message is the
-        model's own. Where it raises, the session is as it was.
+        Raises ArgumentError, too, if the last message of a conversation is the model's own. After
+        an error, the session is unchanged.
 
         >>> import akunu
         >>> with akunu.load("ember", context=512) as model:
@@ -334,9 +334,9 @@ class Session:
         """Await what follows, and append it; with `stream`, iterate over its pieces.
 
         It is `generate` for coroutines: the event loop continues meanwhile, and no thread waits.
-        From this call on, until the reply is there or its stream ended, is closed or lost, every
-        other use of the session raises AkunuError. Cancelling the task leaves the session as it
-        was; closing a stream appends the part that was read.
+        Until the reply is complete, or its stream has ended, is closed or lost, every other use of
+        the session raises AkunuError. Cancelling the task leaves the session unchanged; closing a
+        stream appends the part that was read.
 
         >>> import akunu, asyncio
         >>> async def both(model: akunu.Model) -> list[akunu.Completion]:
@@ -394,7 +394,7 @@ class Session:
         await result_of(partial(self.save, path))
 
     def fork(self) -> Session:
-        """Return another session that continues from here; what is cached serves both.
+        """Return another session that continues from here; both use the same cached tokens.
 
         >>> import akunu
         >>> with akunu.load("ember", context=512) as model:
@@ -411,7 +411,7 @@ class Session:
     def rewind(self, n_tokens: int) -> None:
         """Forget all tokens but the first `n_tokens`; the count was `session.n_tokens` once.
 
-        A conversation goes back to where something was appended: to one of its `marks`, or to 0.
+        A conversation can only go back to one of its `marks`, after a message or reply, or to 0.
         Raises ArgumentError for other counts.
 
         >>> import akunu
@@ -441,13 +441,14 @@ class Session:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the session, and the keys and values of its tokens, to a file.
 
-        The file appears whole or not at all, in place of an earlier one: what kills the process
-        leaves one of the two. Tokens that the cache lacks are computed first. `Model.load_session`
-        reads it. Its size is that of the cache of its tokens, which `Model.memory` tells.
+        The file appears whole or not at all, and replaces an earlier one: if the process is killed,
+        one of the two is there. Tokens that the cache lacks are computed first.
+        `Model.load_session` reads the file. It is as large as the KV cache of its tokens (see
+        `Model.memory`).
 
-        Raises ArgumentError for a path that cannot be written, and of a conversation with images,
-        whose tokens alone do not say what they show; AkunuError for a full disk, and what
-        `generate` raises.
+        Raises ArgumentError for a path that cannot be written, and for a conversation with images,
+        whose tokens do not identify the images; AkunuError for a full disk, and what `generate`
+        raises.
         """
         with self._lock:
             save_session(self._model, self._settings, self._settled(), file_path("path", path))

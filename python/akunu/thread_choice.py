@@ -23,11 +23,11 @@ from akunu.options.option_checks import AUTO
 from akunu.options.text_options import LoadOptions, SamplingOptions
 
 PROMPT_TOKENS: Final = 256
-"""Tokens that are read in the turn for which the threads are chosen."""
+"""Prompt tokens of the turn for which the number of threads is chosen."""
 GENERATED_TOKENS: Final = 128
-"""Tokens that are written in it."""
+"""Generated tokens of that turn."""
 
-_AS_GOOD: Final = 1.03  # of the shortest time: measurements of the same thing differ by so much
+_AS_GOOD: Final = 1.03  # times the shortest time: repeated measurements differ by 3 %
 _LEAST_SECONDS: Final = 0.03  # of a piece, or it is made longer
 _MOST_READ, _MOST_WRITTEN = 256, 32
 _SECONDS: Final = 0.7  # in which rounds begin
@@ -157,8 +157,8 @@ def choose_threads(
 ) -> ThreadChoice:
     """Measure a model with several numbers of threads, in turns; `tell` hears how far it is.
 
-    A second for a small model; of a large one two pieces, a prompt and some tokens, for each
-    number. Raises what loading the model raises.
+    A small model takes a second. A large one takes as long as a prompt and some generated tokens
+    for each number. Raises what loading the model raises.
     """
     with ExitStack() as models:
         tried: dict[int, _Tried] = {}

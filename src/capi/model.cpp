@@ -46,7 +46,8 @@ LoadOptions load_options(const akunu_load_options& given) {
   if (given.kv_type != nullptr) options.kv_format = kv_format(given.kv_type);
   options.adapters = adapters_of(given);
   if (given.prediction_head && given.draft != nullptr)
-    throw ArgumentError("options.draft and options.prediction_head both propose tokens: give one");
+    throw ArgumentError(
+        "options.draft and options.prediction_head both draft tokens: set one of them");
   if (given.prediction_head && given.gpus > 1)
     throw ArgumentError("options.gpus is " + std::to_string(given.gpus) +
                         "; it must be 1 with options.prediction_head");
@@ -56,8 +57,8 @@ LoadOptions load_options(const akunu_load_options& given) {
 // As many devices as compute the model; more than one are GPUs.
 DeviceOptions device_options(const akunu_load_options& given, const std::string& device) {
   if (given.gpus > 1 && device != "auto" && device != "cuda")
-    throw ArgumentError("options.gpus is " + std::to_string(given.gpus) + ", and the device " +
-                        "'" + printable(device) + "' is one device; only cuda can be several");
+    throw ArgumentError("options.gpus is " + std::to_string(given.gpus) + ", but device is '" +
+                        printable(device) + "'; only cuda runs a model on several GPUs");
   return {.threads = given.threads, .gpus = std::max(given.gpus, 1u)};
 }
 

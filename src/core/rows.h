@@ -118,7 +118,7 @@ struct Sampling {
   uint32_t samplers_low =
       0x87654321;  // kSampler... of four bits each, the first one lowest; 0: no more
   uint32_t samplers_high = 0x9;
-  uint32_t min_tokens = 0;  // before so many are chosen, none of the stop ids is
+  uint32_t min_tokens = 0;  // tokens before the first stop id may be chosen
   uint32_t seed_low = 0;
   uint32_t seed_high = 0;
 };

@@ -130,7 +130,7 @@ def test_another_cache_type_is_refused(library: Library) -> None:
         (
             b"cpu",
             2,
-            "options.gpus is 2, and the device 'cpu' is one device; only cuda can be several",
+            "options.gpus is 2, but device is 'cpu'; only cuda runs a model on several GPUs",
         ),
         (b"auto", 9, "gpus must be 1 to 8, got 9"),
         (b"cuda", 2**32 - 1, "gpus must be 1 to 8, got 4294967295"),
@@ -217,7 +217,7 @@ def test_a_prediction_head_changes_no_token(library: Library, tmp_path: Path) ->
     with pytest.raises(CError, match="a prediction head was asked for") as caught:
         load(library, prediction_head=True)
     assert caught.value.status == UNSUPPORTED
-    with pytest.raises(CError, match="prediction_head both propose tokens") as caught:
+    with pytest.raises(CError, match="prediction_head both draft tokens") as caught:
         load(library, folder, prediction_head=True, draft=str(EMBER).encode())
     assert caught.value.status == ARGUMENT
     with pytest.raises(CError, match=r"gpus is 2; it must be 1 with options\.prediction_head"):

@@ -45,13 +45,13 @@ def test_every_case_has_its_numbers(run_akunu: Run, tmp_path: Path) -> None:
 @each_line(
     ("arguments", "said"),
     [
-        (["--prompts", "tiny"], "--prompts has 'tiny'; possible are short, medium, long"),
+        (["--prompts", "tiny"], "--prompts has 'tiny'; it may have short, medium and long"),
         (["--side-by-side", "65"], "--side-by-side is 65; it must be 1 to 64"),
-        (["-n", "1"], "--reply-tokens must be 2 or more"),
+        (["-n", "1"], "-n is 1; it must be 2 or more"),
         (["--compare", "no.json"], "--compare no.json: this is not JSON"),
         (
             ["--prompts", "long"],
-            "long prompts and their replies take 2112 positions; the model has 1024",
+            "long prompts: a prompt and its reply take 2112 positions; the model has 1024",
         ),
     ],
     ids=lambda value: "" if isinstance(value, str) else " ".join(value),

@@ -165,7 +165,7 @@ def test_the_last_question_is_answered_anew_or_changed(chat: Any, tmp_path: Path
 def test_undo_takes_as_many_turns_as_it_is_told(chat: Any) -> None:
     for question in ("What is 1 + 1?", "What is 2 + 2?", "What is 3 + 3?"):
         ask(chat, question)
-    assert "only 3 turns can be removed" in ask(chat, "/undo 4")
+    assert "the conversation has only 3 turns; nothing was removed" in ask(chat, "/undo 4")
     assert "N is 'all'; it must be a number" in ask(chat, "/undo all")
     shown = ask(chat, "/undo 2")
     assert 'removed 2 turns, from "What is 2 + 2?" on; 1 turn left' in shown

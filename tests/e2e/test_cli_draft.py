@@ -48,7 +48,7 @@ def test_a_server_has_one_for_each_model() -> None:
     [
         ("small.gguf", "there are several models; write NAME=small.gguf, for example a=small.gguf"),
         ("c=small.gguf", "there is no model 'c'"),
-        ("a=x.gguf,a=y.gguf", "model 'a' has two"),
+        ("a=x.gguf,a=y.gguf", "draft is set twice for the model 'a'"),
     ],
 )
 def test_what_it_may_not_be(draft: str, message: str) -> None:

@@ -92,7 +92,7 @@ def test_a_line_ends_at_a_newline_alone(run_akunu: Run, bert_file: str) -> None:
 def test_empty_lines_are_left_out_and_counted(run_akunu: Run, bert_file: str) -> None:
     done = run_akunu("embed", bert_file, stdin="\na cat\n \ndogs\n")
     assert len(vectors_of(done)) == 2
-    assert "akunu: 2 empty lines are left out" in done.stderr
+    assert "akunu: 2 empty lines are skipped" in done.stderr
     assert "left out" not in run_akunu("embed", bert_file, stdin="a cat\ndogs\n").stderr
 
 

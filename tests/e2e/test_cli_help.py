@@ -13,6 +13,7 @@ import typer.main
 
 from akunu import ArgumentError, LoadOptions, SamplingOptions
 from akunu.cli.app import akunu_app
+from akunu.cli.main import main
 from akunu.options import sampling_defaults
 from akunu.options.declarations import Declared, declared_of
 from akunu.options.sampling_options import RECOMMENDED, declared_options
@@ -38,17 +39,20 @@ def declarations(command: str) -> Iterator[tuple[str, Declared, type[Any]]]:
                 if not declared.is_secret:
                     yield name, declared, kind
         return
+    shown = helps(command)
+    command = "chat" if command == "run" else command
     for name, declared in declared_options().items():
         if command in declared.calls:
             yield name, declared, SamplingOptions
     for name, declared in declared_of(LoadOptions).items():
-        if command in declared.calls and name != "adapters":
+        is_shown = shown.get(name, "").startswith(declared.help)
+        if (command in declared.calls or is_shown) and name != "adapters":
             yield name, declared, LoadOptions
 
 
 ALL = [
     pytest.param(command, name, declared, kind, id=f"{command}-{name}")
-    for command in ("chat", "complete", "embed", "serve", "ray")
+    for command in PROGRAM.commands
     for name, declared, kind in declarations(command)
 ]
 
@@ -110,7 +114,7 @@ def test_the_default_in_a_help_text_is_the_default(
     assert found is not None
     said = found[1].removeprefix("the model's setting, or ")
     is_models = said != found[1]
-    assert is_models == (command == "chat" and name in RECOMMENDED)
+    assert is_models == (command in ("chat", "run") and name in RECOMMENDED)
     if declared.default_is:
         assert said == declared.default_is
     elif isinstance(default, bool):
@@ -127,7 +131,64 @@ def test_defaults_of_models_are_those_that_files_may_set() -> None:
     assert set(RECOMMENDED) == set(sampling_defaults._OPTIONS.values())
 
 
-GROUPED = ("chat", "run", "complete", "serve", "ray", "transcribe", "tokenize")
+NUMBERS = ("INTEGER", "N", "NUMBER", "NUMBERS", "BITS")
+"""What options that take numbers have as their metavar."""
+DECLARED = {(command, name) for param in ALL for command, name, *_ in [param.values]}
+OTHERS = [
+    pytest.param(command, param, id=f"{command}-{param.name}")
+    for command in PROGRAM.commands
+    for param in PROGRAM.commands[command].params
+    if param.metavar in NUMBERS and (command, param.name) not in DECLARED
+]
+LATE = {"thinking_budget", "dimensions", "top_k", "beam_size", "batch", "temperature"}
+"""Options that are checked when the model is there: other tests refuse their values."""
+REQUIRED = {
+    "quantize": ["in", "out"],
+    "convert": ["in", "out"],
+    "imatrix": ["ember", "text", "-o", "out"],
+    "transcribe": ["a.wav", "-m", "none", "--words"],
+    "listen": ["-m", "none"],
+}
+MORE = {
+    ("quantize", "threads"): ["Q8_0"],
+    ("bench", "side_by_side"): ["--texts", "--prompts", "short"],
+    ("benchmark", "side_by_side"): ["--prompts", "short"],
+}
+"""Arguments without which another one is refused first."""
+
+
+@pytest.mark.parametrize(("command", "param"), OTHERS)
+def test_the_help_of_another_number_has_its_range(
+    command: str, param: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers = re.search(r"Range: (above )?(\d+)(?: to (\d+)|, up to (\d+)| or more|)", param.help)
+    assert numbers, param.help
+    if param.name in LATE:
+        return
+    more = MORE.get((command, param.name), [])
+    highest = numbers[3] or numbers[4]
+    for value in (int(numbers[2]) - (not numbers[1]), *([int(highest) + 1] if highest else [])):
+        given = [command, *REQUIRED.get(command, []), *more, param.opts[-1], str(value)]
+        assert main(given) == 2
+        said = capsys.readouterr().err
+        assert re.search(f"{value}'?; it must be", said), said
+        assert said.startswith(tuple(f"akunu: error: {flag} is" for flag in param.opts)), said
+
+
+@pytest.mark.parametrize("command", PROGRAM.commands)
+def test_the_help_has_each_default(command: str) -> None:
+    for param in PROGRAM.commands[command].params:
+        if param.param_type_name == "option" and param.default not in (None, False, (), [], ""):
+            shown = f"{param.help}" + ("[default: " if param.show_default else "")
+            assert "default" in shown.lower(), (param.name, shown)
+
+
+def shown_groups(command: str) -> bool:
+    return any(p.rich_help_panel == "Advanced" for p in PROGRAM.commands[command].params)
+
+
+GROUPED = [command for command in PROGRAM.commands if shown_groups(command)]
+UNGROUPED = [command for command in PROGRAM.commands if not shown_groups(command)]
 
 
 @pytest.mark.parametrize("command", GROUPED)
@@ -145,8 +206,20 @@ def test_help_shows_the_first_groups_and_names_the_option_for_the_rest(
     n_left = len({*PROGRAM.commands[command].params}) - len(
         [p for p in PROGRAM.commands[command].params if p.rich_help_panel != "Advanced"]
     )
-    assert last == f"akunu {command} --help-all shows {n_left} more options."
+    more = "1 more option" if n_left == 1 else f"{n_left} more options"
+    assert last == f"akunu {command} --help-all shows {more}."
     assert shown < options
+
+
+@pytest.mark.parametrize("command", UNGROUPED)
+def test_help_all_of_a_command_without_hidden_options_is_its_help(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "--help"]) == 0
+    help_text = capsys.readouterr().out
+    assert main([command, "--help-all"]) == 0
+    assert capsys.readouterr().out == help_text
+    assert "--help-all" not in help_text
 
 
 def test_the_help_of_a_chat_begins_with_the_ten_options_that_are_used_most(run_akunu: Run) -> None:
@@ -157,8 +230,3 @@ def test_the_help_of_a_chat_begins_with_the_ten_options_that_are_used_most(run_a
     first = re.findall(r"^  (?:-\w, )?--([\w-]+)", sections[4], re.MULTILINE)
     assert len(first) == 12
     assert first[-2:] == ["help-all", "help"]
-
-
-def test_a_command_with_few_options_has_no_second_help() -> None:
-    for name in ("devices", "pull", "list", "doctor"):
-        assert "help_all" not in helps(name)

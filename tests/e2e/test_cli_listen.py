@@ -100,7 +100,8 @@ def test_a_microphone_is_heard(folder: str, home: Path) -> None:
 def test_a_microphone_that_is_not_there_is_said(folder: str, home: Path) -> None:
     done = run(home, "-m", folder, "--microphone", "Blue Yeti")
     assert done.returncode == 1
-    assert "microphone is 'Blue Yeti', which is none; there is 0 'recorded', 1" in done.stderr
+    fits = "microphone is 'Blue Yeti', which fits no microphone; the microphones are "
+    assert f"{fits}0 'recorded', 1" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -131,8 +131,8 @@ def test_what_is_before_a_step_has_been_computed(ember: akunu.Model) -> None:
 @each_line(
     ("arguments", "words"),
     [
-        (["-r", "0"], "-r must be 1 or more"),
-        (["-p", "-1"], "-p must be 0 or more"),
+        (["-r", "0"], "-r is 0; it must be 1 or more"),
+        (["-p", "-1"], "-p is -1; it must be 0 or more"),
         (["-p", "100000"], "pp100000 takes 100000 positions; the model has 1024"),
         (["-d", "100000000"], "takes 100000001 positions; the model has 1024"),
         (["--device", "abacus"], 'no device "abacus"'),

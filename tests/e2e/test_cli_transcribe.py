@@ -189,7 +189,7 @@ def test_silence_is_said(run_akunu: Run, folder: str, tmp_path: Path) -> None:
         (["-", "-"], 2, "- is written twice"),
         (["a.wav", "--max-words", "2"], 2, "--words"),
         (["a.wav", "--words", "--max-words", "2", "--max-line-width", "9"], 2, "max_words"),
-        (["a.wav", "--max-line-width", "0", "--words"], 2, "max_line_width"),
+        (["a.wav", "--max-line-width", "0", "--words"], 2, "--max-line-width is 0"),
         (["a.wav", "--jobs", "0"], 2, "--jobs is 0"),
         (["TALK", "--beam-size", "0", "--no-vad"], 1, "beam_size"),
         (["a.wav", "-l", "klingon"], 2, "--language is 'klingon'"),

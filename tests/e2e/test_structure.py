@@ -210,7 +210,8 @@ def test_what_a_text_was_not_held_to_is_told_with_it(model):
         model.generate(["1: "], schema=digits, weaken_schema=True)[0],
     ):
         ((pointer, reason),) = [(each.pointer, each.reason) for each in reply.weakened]
-        assert (pointer, reason) == ("/uniqueItems", "no grammar remembers which items there were")
+        assert pointer == "/uniqueItems"
+        assert reason == "no grammar can compare items with earlier ones"
 
 
 def test_a_text_that_was_cut_does_not_fit_its_schema(model):

@@ -12,8 +12,8 @@ from tools.judge_grammar.ecma import compared, engine_says, table
 
 TABLE = json.loads((Path(__file__).parent / "ecma.json").read_text(encoding="utf-8"))
 UNSAID = re.compile(
-    "a reference back|a boundary of a word|a look around or an edge that is repeated|"
-    r"\\p without a property|a look ahead or behind that is too large"
+    "a backreference|a word boundary|a repeated lookaround or edge|"
+    r"\\p without a property|a lookahead or lookbehind that is too large"
 )
 
 

@@ -395,7 +395,7 @@ def test_a_directory_without_a_config_or_weights_is_refused(model_case, terse, t
 @pytest.mark.parametrize(
     ("adapters", "message"),
     [
-        ("painter", "adapters names 'painter'; there is poet, terse"),
+        ("painter", "adapters names 'painter'; the model has poet, terse"),
         ({"poet": float("nan")}, "adapters is .*; it must be the name of an adapter, or a dict"),
         ({"poet": "a"}, "it must be the name of an adapter"),
         (3, "adapters is 3; it must be the name of an adapter"),
@@ -408,7 +408,7 @@ def test_adapters_that_make_no_sense_are_refused(model, adapters, message) -> No
 
 def test_a_model_without_adapters_says_so(base) -> None:
     assert base.adapters == ()
-    with pytest.raises(ArgumentError, match="adapters names 'a'; the model was loaded without"):
+    with pytest.raises(ArgumentError, match="adapters names 'a'; the model has no adapters"):
         base.generate("a", adapters="a")
 
 

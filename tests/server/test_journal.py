@@ -245,7 +245,7 @@ def _other_token(records: list[Any]) -> None:
     [
         (_other_device, 409, "started with another device, version or context"),
         (_other_prompt, 409, "started with another prompt"),
-        (_other_version, 500, "version 2 of the form"),
+        (_other_version, 500, "format version 2; this akunu reads 1"),
         (_other_token, 500, "differs at step 2"),
     ],
 )

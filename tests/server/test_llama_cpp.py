@@ -251,10 +251,10 @@ def test_props_describe_the_model(client: httpx.Client) -> None:
 def test_what_others_would_have_to_wait_for_is_refused(client: httpx.Client) -> None:
     many = [str(n) for n in range(1001)]
     for body, message in (
-        ({"stop": many}, "stop has 1001 texts; it may have 64"),
+        ({"stop": many}, "stop has 1001 texts; at most 64 are allowed"),
         (
             {"dry_sequence_breakers": many[:101]},
-            "dry_sequence_breakers has 101 texts; it may have 100",
+            "dry_sequence_breakers has 101 texts; at most 100 are allowed",
         ),
         ({"stop": ["a", "b" * 200_000]}, "stop has a text of 200000 bytes; each may have 1024"),
         (

@@ -207,9 +207,9 @@ def test_a_name_in_other_case_that_may_be_two_models_is_refused() -> None:
 @pytest.mark.parametrize(
     ("sources", "pinned", "message"),
     [
-        (["a,b=ember", "b=ember"], [], "two models are called 'b'"),
-        (["a,=ember"], [], "one nothing"),
-        (["a=ember"], ["b"], "pinned is 'b'; there is a"),
+        (["a,b=ember", "b=ember"], [], "the name 'b' is empty, or another model has it"),
+        (["a,=ember"], [], "the name '' is empty, or another model has it"),
+        (["a=ember"], ["b"], "pinned is 'b'; the models are a"),
     ],
 )
 def test_names_that_make_no_sense_are_refused(

@@ -68,7 +68,7 @@ def test_gbnf_means_characters_whatever_could_be_read_in_one_go(
         ('root ::= ("a"\n | "b"', 2, 7, r"expected \)"),
         ('root ::= "a" )', 1, 14, "end of the line"),
         ('root ::= "a"{3', 1, 15, "expected , or }"),
-        ('root ::= "a"{3,2}', 1, 17, "at least 3 and at most 2"),
+        ('root ::= "a"{3,2}', 1, 17, "the least number of repetitions, 3, is above the most, 2"),
         ('root ::= "a"\n| "b"', 2, 1, "name of a rule"),
         ("root ::= !<think>", 1, 10, "with its number"),
         ('root ::= "a" root', 1, 1, "no text ever fits"),
@@ -126,7 +126,7 @@ def test_a_choice_is_exactly_its_texts() -> None:
         ("yes", "not one text"),
         (5, "not 5"),
         ([], "at least one"),
-        ([1], "1 is none"),
+        ([1], "1 is not a text"),
         (["a\ud800"], "'a.ud800' has a lone surrogate at character 1"),
     ):
         with pytest.raises(akunu.ArgumentError, match=reason):
@@ -160,9 +160,9 @@ def test_a_regular_expression_matches_the_whole_text() -> None:
 @pytest.mark.parametrize(
     ("pattern", "column", "reason"),
     [
-        ("a(?=b)", 2, "a look ahead"),
+        ("a(?=b)", 2, "a lookahead"),
         ("a(?<!b)", 2, "a negative lookbehind"),
-        ("(a)\\1", 4, "a reference back"),
+        ("(a)\\1", 4, "a backreference"),
         ("a(b", 2, "unclosed group"),
         ("x[z-a]", 3, "range"),
         ("ab\\b", 3, "a boundary"),

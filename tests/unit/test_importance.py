@@ -100,8 +100,8 @@ def test_the_older_form_has_sums_over_calls(tmp_path: Path) -> None:
         (b"hello, world: no matrix", "it is not an importance matrix"),
         (struct.pack("<i", 0), "it has no entries"),
         (dat_file({"a": (1, [1.0, 2.0])})[:-1], "a needs 8 bytes, 7 are left"),
-        (dat_file({"a": (1, [float("nan")])}), "a has a number that is negative, infinite or none"),
-        (dat_file({"a": (1, [-1.0])}), "a has a number that is negative, infinite or none"),
+        (dat_file({"a": (1, [float("nan")])}), "a has a number that is negative, infinite or NaN"),
+        (dat_file({"a": (1, [-1.0])}), "a has a number that is negative, infinite or NaN"),
     ],
 )
 def test_what_is_no_matrix_is_refused(tmp_path: Path, data: bytes, words: str) -> None:

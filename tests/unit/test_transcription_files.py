@@ -119,7 +119,7 @@ def test_each_word_is_underlined_while_it_is_spoken() -> None:
 @each_line(
     ("format", "layout", "said"),
     [
-        ("doc", {}, "there is no format 'doc'; there are txt, srt"),
+        ("doc", {}, "format is 'doc'; it must be one of txt, srt"),
         ("srt", {"max_line_width": 0}, "max_line_width"),
         ("srt", {"line_width": 4}, "has no 'line_width'; it has max_line_width"),
         ("srt", {"max_words": 2, "max_line_width": 40}, "cannot be used with"),

@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--open", action="store_true", help="generate without `brief`'s bounds")
     parser.add_argument("--progress", type=Path, help="generate: a file that gets each text")
-    parser.add_argument("--weaken", action="store_true", help="leave out what no grammar says")
+    parser.add_argument("--weaken", action="store_true", help="ignore what no grammar can enforce")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args(arguments)
     result: dict[str, Any]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,10 +67,10 @@ FirstModel = Annotated[
 ]
 _SERVE_HELP = """Serve models over OpenAI's HTTP API.
 
-MODEL is a model as in other commands, or NAME=MODEL to choose its name. Default: ember, and every
-other model on this machine. An option
-can also be set in the table [serve] of akunu.toml (port = 8000) or in the environment
-(AKUNU_SERVE_PORT=8000). API keys are set in one of these two: AKUNU_SERVE_API_KEYS."""
+MODEL is a model as in other commands, or NAME=MODEL to choose its name. Without MODEL, it serves
+ember and every model that `akunu list` shows. An option can also be set in the table [serve] of
+akunu.toml (port = 8000) or in the environment (AKUNU_SERVE_PORT=8000). API keys come from api_keys
+in that table, from AKUNU_SERVE_API_KEYS or from --api-key-file."""
 
 _RAY_HELP = """Serve models with replicas on a Ray cluster.
 
@@ -85,34 +86,38 @@ def akunu_app() -> typer.Typer:
     """Return the program `akunu`."""
     app = _new_app(add_completion=True)
     app.callback()(_options)
-    app.command(help=_CHAT_HELP, cls=GroupedCommand)(with_help_all(chat))
-    app.command("run", help="The same as chat.", cls=GroupedCommand)(with_help_all(chat))
-    app.command(help=_COMPLETE_HELP, cls=GroupedCommand)(with_help_all(complete))
-    app.command(help=_SERVE_HELP, cls=GroupedCommand)(with_help_all(serve))
-    app.command(help=_RAY_HELP, cls=GroupedCommand)(with_help_all(ray))
-    app.command("ps")(show_servers)
-    app.command("stop")(stop_servers)
-    app.command(cls=GroupedCommand)(embed)
-    app.command(cls=GroupedCommand)(rank)
-    app.command(help=TRANSCRIBE_HELP, cls=GroupedCommand)(with_help_all(transcribe))
-    app.command(help=LISTEN_HELP, cls=GroupedCommand)(listen)
-    app.command(cls=GroupedCommand)(with_help_all(tokenize))
-    app.command(cls=GroupedCommand)(inspect)
-    app.command(help=BENCH_HELP, cls=GroupedCommand)(bench)
-    app.command("benchmark", hidden=True, cls=GroupedCommand)(benchmark)
-    app.command(cls=GroupedCommand)(profile)
-    app.command(help=PERPLEXITY_HELP, cls=GroupedCommand)(perplexity)
-    app.command(help=CONVERT_HELP)(convert)
-    app.command(help=QUANTIZE_HELP)(quantize)
-    app.command(help=IMATRIX_HELP, cls=GroupedCommand)(imatrix)
-    app.command()(pull)
-    app.command("list")(list_models)
-    app.command("ls", hidden=True)(list_models)
-    app.command("remove")(remove_models)
-    app.command("rm", hidden=True)(remove_models)
-    app.command(cls=GroupedCommand)(plan)
-    app.command()(devices)
-    app.command()(doctor)
+
+    def command(*name: str, **more: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        return lambda run: app.command(*name, cls=GroupedCommand, **more)(with_help_all(run))
+
+    command(help=_CHAT_HELP)(chat)
+    command("run", help="The same as chat.")(chat)
+    command(help=_COMPLETE_HELP)(complete)
+    command(help=_SERVE_HELP)(serve)
+    command(help=_RAY_HELP)(ray)
+    command("ps")(show_servers)
+    command("stop")(stop_servers)
+    command()(embed)
+    command()(rank)
+    command(help=TRANSCRIBE_HELP)(transcribe)
+    command(help=LISTEN_HELP)(listen)
+    command()(tokenize)
+    command()(inspect)
+    command(help=BENCH_HELP)(bench)
+    command("benchmark", hidden=True)(benchmark)
+    command()(profile)
+    command(help=PERPLEXITY_HELP)(perplexity)
+    command(help=CONVERT_HELP)(convert)
+    command(help=QUANTIZE_HELP)(quantize)
+    command(help=IMATRIX_HELP)(imatrix)
+    command()(pull)
+    command("list")(list_models)
+    command("ls", hidden=True)(list_models)
+    command("remove")(remove_models)
+    command("rm", hidden=True)(remove_models)
+    command()(plan)
+    command()(devices)
+    command()(doctor)
     return app
 
 
@@ -377,7 +382,7 @@ def inspect(
     ] = False,
     json: options.Json = False,
 ) -> int:
-    """Show the content of a model file and the memory that it needs."""
+    """Show the contents of a model file and the memory it needs."""
 
     def run() -> int:
         if template:
@@ -444,7 +449,7 @@ def plan(
     ] = True,
     json: options.Json = False,
 ) -> int:
-    """Show the memory and speed of a model here. It need not be downloaded."""
+    """Estimate the memory and speed of a model here. It need not be downloaded."""
 
     def run() -> int:
         return commands.plan.show_plan(
@@ -455,12 +460,12 @@ def plan(
 
 
 def devices() -> int:
-    """Show the devices of this machine. Unused ones are explained."""
+    """Show the devices of this machine. It also names kernels that are not installed."""
     return console.reported(commands.devices.show_devices)
 
 
 def doctor(*, cache_dir: options.CacheDir = None) -> int:
-    """Check this installation. It shows versions, devices, settings and a first answer."""
+    """Check this installation. It shows versions, devices, settings and an answer of Ember."""
 
     def run() -> int:
         return commands.doctor.examine(cache_dir)

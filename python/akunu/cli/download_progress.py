@@ -11,11 +11,11 @@ from akunu.cli.terminal.tables import bytes_text
 from akunu.hub.watch import Watch
 
 _BAR = 20  # characters
-_STEADY_SECONDS = 3.0  # of a download, before it is said how long the rest takes
+_STEADY_SECONDS = 3.0  # of a download, before the remaining time is estimated
 
 
 class DownloadWatch(Watch):
-    """Shows on stderr what a download says of itself."""
+    """Shows the progress of a download on stderr."""
 
     def __init__(self) -> None:
         """Nothing is under way yet."""

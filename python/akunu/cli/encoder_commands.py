@@ -55,7 +55,10 @@ def embed(
     ] = None,
     dimensions: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Keep this many numbers of each vector. Default: all."),
+        typer.Option(
+            metavar="N",
+            help="Keep this many numbers of each vector. Range: 1 or more. Default: all.",
+        ),
     ] = None,
     truncate: Annotated[
         bool, typer.Option("--truncate", help="Cut texts that are longer than the context.")
@@ -116,12 +119,15 @@ def rank(
     json_lines: options.JsonLines = False,
     top_k: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Keep only this many documents, the best. Default: all."),
+        typer.Option(
+            metavar="N",
+            help="Keep this many of the best documents. Range: 1 or more. Default: all.",
+        ),
     ] = None,
     normalize: Annotated[
         bool | None,
         typer.Option(
-            help="Map scores to 0 to 1, or keep them as the model computes them. "
+            help="Map scores to the range 0 to 1, or keep the scores that the model computes. "
             "Default: the model's setting."
         ),
     ] = None,

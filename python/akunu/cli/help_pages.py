@@ -1,4 +1,4 @@
-"""The help of a command: options in groups, the last of which only --help-all shows."""
+"""The help of a command: options in groups; only --help-all shows the last group."""
 
 from __future__ import annotations
 
@@ -54,8 +54,16 @@ _HelpAll = Annotated[
 class GroupedCommand(typer.core.TyperCommand):
     """A command whose options are shown in groups."""
 
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        """Make the command; its help names --help-all only if --help leaves options out."""
+        super().__init__(*arguments, **more)
+        shows_all = all(_group(each) != ADVANCED for each in self.params)
+        for option in self.params:
+            if option.name == "help_all":
+                option.hidden = shows_all  # type: ignore[attr-defined]  # of options, not arguments
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help; without the last group where --help-all is not there."""
+        """Write the help, without the last group unless --help-all is set."""
         shown = copy.copy(self)
         params = sorted(self.params, key=lambda param: _ORDER.index(_group(param)))
         shown.params = [
@@ -63,18 +71,20 @@ class GroupedCommand(typer.core.TyperCommand):
         ]
         n_left = len(params) - len(shown.params)
         if n_left:
-            shown.epilog = f"{ctx.command_path} --help-all shows {n_left} more options."
+            more = "1 more option" if n_left == 1 else f"{n_left} more options"
+            shown.epilog = f"{ctx.command_path} --help-all shows {more}."
         super(GroupedCommand, shown).format_help(ctx, formatter)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options in groups, where rich does not do it."""
+        """Write the options in groups; rich, if it is used, does this itself."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             if record is not None:
                 is_argument = param.param_type_name == "argument"
                 title = "Arguments" if is_argument else _group(param) or "Options"
-                sections.setdefault(title, []).append(record)
+                name = record[0].partition(" <")[0] if is_argument else record[0]  # without a type
+                sections.setdefault(title, []).append((name, record[1]))
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)

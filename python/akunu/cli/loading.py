@@ -1,4 +1,4 @@
-"""Loading a model for a command: with progress, and with what is worth a word."""
+"""Loads a model for a command, with progress and notes."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import typer
 
 from akunu.cli import commands, options
 from akunu.cli.terminal import console
+from akunu.options.engine_limits import MAX_THREADS
 
 CONVERT_HELP = """Write a Hugging Face or MLX directory as a GGUF file.
 
@@ -23,7 +24,12 @@ TYPE is a name of llama-quantize: Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0, IQ4_XS, F16 
 error in that size. If the command fails, it leaves no file."""
 
 _Threads = Annotated[
-    int | None, options.count("--threads", "-t", help="CPU threads. Default: one per core.")
+    int | None,
+    options.count(
+        "--threads",
+        "-t",
+        help=f"CPU threads. Range: 1 to {MAX_THREADS}. Default: one per core.",
+    ),
 ]
 _Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 
@@ -81,11 +87,15 @@ def quantize(
         typer.Option(
             "--bits",
             metavar="BITS",
-            help="Choose formats with this many bits per weight on average.",
+            help="Choose formats with this many bits per weight on average. "
+            "Range: above 0, up to 16.",
         ),
     ] = None,
     most_bytes: Annotated[
-        int | None, options.count("--bytes", help="Choose formats for a file of this many bytes.")
+        int | None,
+        options.count(
+            "--bytes", help="Choose formats for a file of this many bytes. Range: 1 or more."
+        ),
     ] = None,
     imatrix: Annotated[
         Path | None,
@@ -161,10 +171,10 @@ def imatrix(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")
     ],
-    context: Annotated[int, options.count("--context", help="Tokens of a chunk.")] = 512,
-    chunks: Annotated[
-        int | None, options.count("--chunks", help="Read at most this many chunks. Default: all.")
-    ] = None,
+    context: Annotated[
+        int, options.count("--context", help="Tokens of a chunk. Range: 1 or more.")
+    ] = 512,
+    chunks: options.Chunks = None,
     force: _Force = False,
     threads: _Threads = None,
     device: options.Device = "auto",

@@ -10,6 +10,7 @@ import typer
 from akunu.cli import commands, options
 from akunu.cli.options import load_options
 from akunu.cli.terminal import console
+from akunu.options.engine_limits import MAX_THREADS
 from akunu.options.option_checks import AUTO
 
 BENCH_HELP = """Measure how fast a model runs on this machine.
@@ -32,7 +33,9 @@ Prompts = Annotated[
 SideBySide = Annotated[
     list[str] | None,
     typer.Option(
-        "--side-by-side", metavar="NUMBERS", help="Batch sizes of --texts. Default: 1,4,16."
+        "--side-by-side",
+        metavar="NUMBERS",
+        help="Batch sizes of --texts. Range: 1 to 64. Default: 1,4,16.",
     ),
 ]
 Compare = Annotated[
@@ -53,12 +56,20 @@ def bench(
     n_prompt: Annotated[
         list[str] | None,
         typer.Option(
-            "-p", "--n-prompt", metavar="NUMBERS", help="Tokens of a prompt. Default: 512."
+            "-p",
+            "--n-prompt",
+            metavar="NUMBERS",
+            help="Tokens of a prompt. Range: 0 or more. Default: 512.",
         ),
     ] = None,
     n_gen: Annotated[
         list[str] | None,
-        typer.Option("-n", "--n-gen", metavar="NUMBERS", help="Tokens to generate. Default: 128."),
+        typer.Option(
+            "-n",
+            "--n-gen",
+            metavar="NUMBERS",
+            help="Tokens to generate. Range: 0 or more. Default: 128.",
+        ),
     ] = None,
     prompt_gen: Annotated[
         list[str] | None,
@@ -72,18 +83,26 @@ def bench(
             "-d",
             "--n-depth",
             metavar="NUMBERS",
-            help="Tokens in the context before the test. Default: 0.",
+            help="Tokens in the context before the test. Range: 0 or more. Default: 0.",
         ),
     ] = None,
-    repetitions: Annotated[int, options.count("-r", "--repetitions", help="Runs per test.")] = 5,
+    repetitions: Annotated[
+        int, options.count("-r", "--repetitions", help="Runs per test. Range: 1 or more.")
+    ] = 5,
     threads: Annotated[
         list[str] | None,
         typer.Option(
-            "-t", "--threads", metavar="NUMBERS", help="CPU threads. Default: one per core."
+            "-t",
+            "--threads",
+            metavar="NUMBERS",
+            help=f"CPU threads. Range: 1 to {MAX_THREADS}, or auto. Default: one per core.",
         ),
     ] = None,
     output: Annotated[
-        str, typer.Option("-o", "--output", metavar="FORM", help="Output format: md, json or csv.")
+        str,
+        typer.Option(
+            "-o", "--output", metavar="FORM", help="Output format. Range: md, json or csv."
+        ),
     ] = "md",
     device: options.Device = "auto",
     gpus: options.Gpus = 1,
@@ -176,9 +195,11 @@ def benchmark(
     prompts: Prompts = None,
     side_by_side: SideBySide = None,
     reply_tokens: Annotated[
-        int, options.count("-n", "--reply-tokens", help="Tokens of a reply.")
+        int, options.count("-n", "--reply-tokens", help="Tokens of a reply. Range: 2 or more.")
     ] = 64,
-    rounds: Annotated[int, options.count("-r", "--rounds", help="Rounds of each case.")] = 5,
+    rounds: Annotated[
+        int, options.count("-r", "--rounds", help="Rounds of each case. Range: 1 or more.")
+    ] = 5,
     threads: options.Threads = None,
     device: options.Device = "auto",
     kv_type: options.KvType = "f16",
@@ -207,12 +228,22 @@ def benchmark(
 def profile(
     model: options.Model = "ember",
     n_prompt: Annotated[
-        int, options.count("-p", "--n-prompt", help="Tokens of a prompt. 0: one generated token.")
+        int,
+        options.count(
+            "-p",
+            "--n-prompt",
+            help="Tokens of a prompt. 0: one generated token. Range: 0 or more.",
+        ),
     ] = 0,
     n_depth: Annotated[
-        int, options.count("-d", "--n-depth", help="Tokens in the context before the step.")
+        int,
+        options.count(
+            "-d", "--n-depth", help="Tokens in the context before the step. Range: 0 or more."
+        ),
     ] = 0,
-    repetitions: Annotated[int, options.count("-r", "--repetitions", help="Runs.")] = 5,
+    repetitions: Annotated[
+        int, options.count("-r", "--repetitions", help="Runs of each kernel. Range: 1 or more.")
+    ] = 5,
     threads: options.Threads = None,
     device: options.Device = "auto",
     kv_type: options.KvType = "f16",
@@ -245,10 +276,10 @@ def profile(
 def perplexity(
     model: options.Model = "ember",
     file: options.TextFile = None,
-    context: Annotated[int, options.count("--context", help="Tokens of a chunk.")] = 512,
-    chunks: Annotated[
-        int | None, options.count("--chunks", help="Read at most this many chunks. Default: all.")
-    ] = None,
+    context: Annotated[
+        int, options.count("--context", help="Tokens of a chunk. Range: 8 or more.")
+    ] = 512,
+    chunks: options.Chunks = None,
     threads: options.Threads = None,
     device: options.Device = "auto",
     kv_type: options.KvType = "f16",

@@ -18,7 +18,7 @@ _SHOWN_ITEMS: Final = 5  # of an array
 
 def metadata_of(file: ModelFiles) -> dict[str, Any]:
     """Return all keys and values; arrays abbreviated, NaN, infinity and odd bytes as text."""
-    return {printable(key): _plain(file[key]) for key in file.keys()}  # noqa: SIM118 - it is no dict
+    return {printable(key): _plain(file[key]) for key in file.keys()}  # noqa: SIM118 - not a dict
 
 
 def _plain(value: Any) -> Any:

@@ -79,7 +79,7 @@ TextFile = Annotated[
 
 
 def _typed(text: object) -> object:
-    """Return the number that a text is, or the text: what is none is refused with the range."""
+    """Return the number in a text, or the text itself: the check of the range refuses it."""
     for kind in (int, float):
         try:
             return kind(str(text))
@@ -195,6 +195,10 @@ LoopGuard = Annotated[
         rich_help_panel=ADVANCED,
     ),
 ]
+Chunks = Annotated[
+    int | None,
+    count("--chunks", help="Read at most this many chunks. Range: 1 or more. Default: all."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Write the result as JSON.")]
 
 
@@ -277,7 +281,7 @@ Rules = Annotated[
 
 
 def adapter_paths(given: Sequence[str] | None) -> dict[str, str]:
-    """Return paths of adapters by their names; UsageError for what is no NAME=PATH.
+    """Return paths of adapters by their names; UsageError for anything but NAME=PATH.
 
     >>> adapter_paths(["poet=poet.gguf"])
     {'poet': 'poet.gguf'}
@@ -305,7 +309,7 @@ def load_options(*, adapters: Sequence[str] | None = None, **options: Any) -> Lo
     try:
         return LoadOptions(**options)
     except ArgumentError as error:
-        raise _refused(error) from None
+        raise usage_error(error) from None
 
 
 def sampling_of(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -316,7 +320,7 @@ def sampling_of(options: Mapping[str, Any]) -> dict[str, Any]:
             given[name] = value_of(name, value, "--" + name.replace("_", "-"))
         SamplingOptions(**given)
     except ArgumentError as error:
-        raise _refused(error) from None
+        raise usage_error(error) from None
     return given
 
 
@@ -364,7 +368,8 @@ def biases(name: str, values: Sequence[str]) -> dict[int, float]:
     return taken
 
 
-def _refused(error: ArgumentError) -> console.UsageError:
+def usage_error(error: ArgumentError) -> console.UsageError:
+    """Return the error with the option's name as it is on the command line."""
     name = error.refused[0] if error.refused else ""
     return console.UsageError(refusal(error, "--" + name.replace("_", "-")))
 

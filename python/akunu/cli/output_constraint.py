@@ -48,7 +48,7 @@ class OutputConstraint:
 
     @property
     def structure(self) -> Structure | None:
-        """What the engine is passed; raises ArgumentError for what makes no sense."""
+        """What the engine is passed; raises ArgumentError for values that make no sense."""
         return structure_of(self.arguments)
 
 

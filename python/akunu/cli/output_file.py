@@ -1,4 +1,4 @@
-"""What `akunu convert` and `akunu quantize` share: writing a file and telling what became of it."""
+"""What `akunu convert` and `akunu quantize` share: writing a model file and reporting on it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import Final
 
 from akunu import _core
 from akunu.cli.model_file import format_totals
+from akunu.cli.terminal import console
 from akunu.cli.terminal.progress import Progress
 from akunu.cli.terminal.tables import bytes_text, write_facts
 from akunu.convert.quantizing import Quantization
+from akunu.options.engine_limits import MAX_THREADS
 
 _NAMED: Final = 3  # the others are counted
 
@@ -23,6 +25,15 @@ def available_threads() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def thread_count(threads: int | None) -> int:
+    """Return the number of threads of --threads, or one per core; raises UsageError."""
+    if threads is None:
+        return min(available_threads(), MAX_THREADS)
+    if not 1 <= threads <= MAX_THREADS:
+        raise console.UsageError(f"--threads is {threads}; it must be 1 to {MAX_THREADS}")
+    return threads
 
 
 def some(names: Sequence[str]) -> str:
@@ -51,7 +62,7 @@ def write_made(work: Quantization, target: Path, *, threads: int, force: bool) -
 def report_made(
     path: Path, target: Path, work: Quantization, seconds: float, *, as_json: bool
 ) -> None:
-    """Say on stdout what became of a model's file."""
+    """Report on stdout which file was made, its size and its formats."""
     before = sum(Path(part).stat().st_size for part in work.file.parts)
     formats = format_totals(_core.GgufFile(target).tensors)
     if as_json:

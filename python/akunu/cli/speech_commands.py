@@ -56,10 +56,13 @@ Hotwords = Annotated[
 ]
 Translate = Annotated[bool, typer.Option("--translate", help="Translate to English.")]
 Detector = Annotated[
-    str, typer.Option(metavar="KIND", help="How speech is detected: energy or silero.")
+    str, typer.Option(metavar="KIND", help="How speech is detected. Range: energy or silero.")
 ]
 VadModel = Annotated[
-    Path | None, typer.Option("--vad-model", metavar="FILE", help="The model file of silero.")
+    Path | None,
+    typer.Option(
+        "--vad-model", metavar="FILE", help="The model file of the detector silero (ONNX)."
+    ),
 ]
 
 
@@ -110,7 +113,10 @@ def transcribe(
         ),
     ] = 1,
     jobs: Annotated[
-        int, options.count("--jobs", "-j", help="Transcribe this many files at a time.")
+        int,
+        options.count(
+            "--jobs", "-j", help="Transcribe this many files at a time. Range: 1 or more."
+        ),
     ] = 1,
     words: Annotated[
         bool, typer.Option("--words", help="Add the start and end of each word.")
@@ -119,7 +125,7 @@ def transcribe(
         int | None,
         options.count(
             "--max-line-width",
-            help="Most characters in a line of a subtitle; needs --words.",
+            help="Most characters in a line of a subtitle; needs --words. Range: 1 or more.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
@@ -127,7 +133,7 @@ def transcribe(
         int | None,
         options.count(
             "--max-line-count",
-            help="Most lines of a subtitle; needs --words.",
+            help="Most lines of a subtitle; needs --words. Range: 1 or more.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
@@ -135,7 +141,7 @@ def transcribe(
         int | None,
         options.count(
             "--max-words",
-            help="Most words of a subtitle; needs --words.",
+            help="Most words of a subtitle; needs --words. Range: 1 or more.",
             rich_help_panel=ADVANCED,
         ),
     ] = None,
@@ -151,7 +157,11 @@ def transcribe(
     detector: Detector = "energy",
     vad_model: VadModel = None,
     channels: Annotated[
-        str, typer.Option(metavar="HOW", help="Channels: mix them, or apart (each alone).")
+        str,
+        typer.Option(
+            metavar="HOW",
+            help="Transcribe all channels together or each one alone. Range: mix or apart.",
+        ),
     ] = "mix",
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     skip_existing: Annotated[
@@ -223,7 +233,9 @@ def listen(
     seconds: Annotated[
         float | None,
         typer.Option(
-            "--seconds", metavar="NUMBER", help="Stop after this many seconds. Default: at Ctrl-C."
+            "--seconds",
+            metavar="NUMBER",
+            help="Stop after this many seconds. Range: above 0. Default: at Ctrl-C.",
         ),
     ] = None,
     language: Language = None,

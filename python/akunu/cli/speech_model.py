@@ -1,4 +1,4 @@
-"""Loading a speech model for a command: with progress, and with what is worth a word."""
+"""Loads a speech model for a command, with progress and notes."""
 
 from __future__ import annotations
 

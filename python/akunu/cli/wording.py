@@ -29,14 +29,14 @@ def shortened(text: str, most: int = 60) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Return what is wrong, and with which file where the system says it."""
+    """Return the message of an error, with the file if the system names it."""
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
 def refusal(error: ArgumentError, name: str = "") -> str:
-    """Return what is wrong with an option's value, without Python's notation.
+    """Return an error about an option's value, without Python's notation.
 
     `name`: what the person calls the option, where that is not its name in Python.
 

@@ -67,7 +67,7 @@ def _check_room(path: Path, size: int | None) -> None:
     free = shutil.disk_usage(path.parent).free
     if size is not None and size > free:
         raise AkunuError(
-            f"{path} would have {_in_mebibytes(size)}, its disk has {_in_mebibytes(free)} left"
+            f"{path} needs {_in_mebibytes(size)}; its disk has {_in_mebibytes(free)} free"
         )
 
 

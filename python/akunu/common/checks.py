@@ -68,13 +68,13 @@ def file_path(name: str, value: object) -> Path:
 
 
 def flag(name: str, value: object) -> None:
-    """Raise ArgumentError for what is not a bool, NumPy's included."""
+    """Raise ArgumentError for anything but a bool; NumPy's bool is allowed."""
     if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
         raise refusal(name, value, "True or False", "")
 
 
 def texts(name: str, value: object) -> tuple[str, ...]:
-    """Return one str or several as a tuple; ArgumentError for empty ones and what is not text."""
+    """Return one str or several as a tuple; ArgumentError for empty ones and other types."""
     given = (value,) if isinstance(value, str) else value
     if isinstance(given, (bytes, bytearray, memoryview)) or not isinstance(given, (Sequence, Set)):
         raise refusal(name, value, "a str or several, each not empty", "")
@@ -93,6 +93,15 @@ def token_id_list(name: str, value: Any) -> tuple[int, ...]:
         return tuple(sorted({integer("token", token, 0, MAX_UINT32) for token in value}))
     except (TypeError, ValueError):  # the ArgumentErrors of `integer`, too
         raise refusal(name, value, "token ids, each from 0 up", "") from None
+
+
+def in_words(names: Sequence[str], last: str = "or") -> str:
+    """Return a list as a sentence has it.
+
+    >>> in_words(["md", "json", "csv"]), in_words(["a", "b"], "and"), in_words(["a"])
+    ('md, json or csv', 'a and b', 'a')
+    """
+    return f" {last} ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def refusal(name: str, value: object, allowed: str, besides: str = "") -> ArgumentError:

@@ -1,4 +1,4 @@
-"""How files are opened that someone else may have made."""
+"""Opens files that another user may have made."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_text(path: Path) -> str:
 def open_regular(path: Path) -> BinaryIO:
     """Open a file to read; OSError for a pipe, a socket or a device.
 
-    Opening a pipe without O_NONBLOCK waits for someone who writes into it.
+    Opening a pipe without O_NONBLOCK waits for a writer.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
@@ -32,7 +32,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def check_regular(descriptor: int, path: Path) -> None:
-    """Raise OSError where what is open is not a regular file."""
+    """Raise OSError if an open file is not a regular file."""
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

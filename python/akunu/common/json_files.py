@@ -10,7 +10,7 @@ from akunu.errors import ArgumentError, ModelFormatError
 
 
 def read_config(directory: Path) -> dict[str, Any]:
-    """Return a directory's config.json, {} where there is none; it is checked by who loads."""
+    """Return a directory's config.json, {} where there is none; loading the model checks it."""
     path = directory / "config.json"
     if not directory.is_dir():
         raise ArgumentError(f"{directory}: there is no such directory")

@@ -1,4 +1,4 @@
-"""Where akunu keeps what is neither a setting nor a cache."""
+"""The folder where akunu keeps files that are neither settings nor a cache."""
 
 from __future__ import annotations
 

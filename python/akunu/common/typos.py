@@ -64,7 +64,7 @@ def explains_typos(function: Function) -> Function:
 
 
 def _advice(unknown: str, names: Sequence[str]) -> str:
-    from difflib import get_close_matches  # for who has a typo
+    from difflib import get_close_matches  # only for the error
 
     meant = _OTHER_NAMES.get(unknown.lower())
     if meant not in names:

@@ -51,11 +51,12 @@ class DirectoryTensor:
         order: tuple[int, NDArray[np.int64]] | None = None,
         factors: NDArray[np.float32] | None = None,
     ) -> None:
-        """Take a tensor; `head`: numbers of one and how many of them rotate, to be interleaved.
+        """Take a tensor.
 
-        `width`: numbers of a row, of a matrix that is a vector in the engine. `name`: in the file.
-        `order`: of its rows (0) or columns (1), which of its own comes where. `factors`: what it is
-        multiplied by, one number or one for each row.
+        `head`: the size of a head and how many of its numbers rotate; these are interleaved.
+        `width`: numbers of a row, for a matrix that is a vector in the engine. `name`: its name in
+        the file. `order`: an axis, rows (0) or columns (1), and the old index at each new one.
+        `factors`: it is multiplied by them, one number or one for each row.
         """
         self.name = native.gguf_name if name is None else name
         self.shape = native.shape
@@ -150,7 +151,7 @@ class JoinedTensor:
         for part in parts:
             if part.type_name != self.type_name:
                 raise UnsupportedModelError(
-                    f"{name} would be of {parts[0].name} in {self.type_name} and {part.name} in "
+                    f"{name} joins {parts[0].name} in {self.type_name} and {part.name} in "
                     f"{part.type_name}; a tensor has one format"
                 )
 
@@ -180,7 +181,7 @@ class StackedTensor:
 
 
 class HeadsTensor:
-    """Of latent attention a part of each head's rows, a matrix for each head."""
+    """A part of each head's rows, as a matrix for each head (latent attention)."""
 
     def __init__(self, whole: DirectoryTensor, name: str, heads: int, rows: slice) -> None:
         """Take `rows` of each of the heads of a matrix; `attn_k_b` has their columns as rows."""
@@ -363,9 +364,9 @@ class DirectorySource:
     def _unread_keys(
         self, natives: dict[str, _core.SourceTensor], numbers: dict[str, Any]
     ) -> list[DirectoryTensor]:
-        """What llama.cpp asks for and never reads: of Gemma 3n, keys of layers that share them.
+        """Tensors that llama.cpp requires and never reads: keys of Gemma 3n's sharing layers.
 
-        They are those of the last layer with its own.
+        They are copies of the last layer that has keys.
         """
         n_layers = len(numbers["described"]["layers"])
         n_own = n_layers - numbers["n_shared_kv_layers"]
@@ -454,7 +455,7 @@ def _values_order(
 
 
 def _columns(name: str, layers: Sequence[dict[str, Any]]) -> int | None:
-    """Return the columns of a matrix of GGUF that is a vector in the engine; None: it is none."""
+    """Return the columns of a matrix of GGUF that is a vector in the engine, else None."""
     layer = re.match(r"layers\.(\d+)\.", name)
     if layer is None:
         return None

@@ -31,7 +31,7 @@ class Value:
 
     key: str
     encoded: bytes
-    """The number of its type and what follows it."""
+    """The number of its type, and its bytes."""
 
     @classmethod
     def copied(cls, file: _core.GgufFile, key: str) -> Value:

@@ -50,7 +50,7 @@ class ImportanceMatrix:
     def of_squares(
         cls, squares: Mapping[str, Squares], datasets: tuple[str, ...], chunks: int
     ) -> ImportanceMatrix:
-        """Of what an InputObserver has seen; tensors that saw nothing at all are left out."""
+        """Make the matrix of an InputObserver's sums; tensors without any input are left out."""
         means = {}
         unseen = {}
         for name, (sums, counts) in squares.items():
@@ -209,7 +209,7 @@ def _of_dat(data: bytes, path: Path) -> ImportanceMatrix:
 
 def _checked(values: NDArray[np.float32], path: Path, name: str) -> NDArray[np.float32]:
     if not (np.isfinite(values).all() and (values >= 0).all()):
-        raise ModelFormatError(f"{path}: {name} has a number that is negative, infinite or none")
+        raise ModelFormatError(f"{path}: {name} has a number that is negative, infinite or NaN")
     return np.ascontiguousarray(values, np.float32)
 
 

@@ -1,9 +1,10 @@
 """The best mix of number formats for a size: bits go where they take most from the error.
 
-What a format would change in a tensor is measured by quantising it: the squares of the differences
+Each tensor is quantised to each format, and the error is measured: the squares of the differences
 over those of the numbers, each column by its importance. Errors of different tensors are added up,
-as small ones do in a model's output, each by how much the text depends on its kind of matrix
-(`_DEPENDS`). Of all mixes that are small enough, the one with the smallest sum is taken.
+because small errors add up in a model's output. Each is weighted by how much the text depends on
+its kind of matrix (`_DEPENDS`). Among the mixes that are small enough, the one with the smallest
+sum is taken.
 """
 
 from __future__ import annotations

@@ -17,9 +17,10 @@ def open_source(path: Path) -> ModelSource:
 
 
 def files_read(source: ModelSource, path: Path) -> list[Path]:
-    """Return the files that a model is read from, which a made file must not take the place of.
+    """Return the files that a model is read from; a made file must not replace one of them.
 
-    Of a directory these are all but GGUF files: config.json and the tokenizer are the model too.
+    For a directory these are all files but GGUF files: config.json and the tokenizer are the model,
+    too.
     """
     parts = [Path(part) for part in source.parts]
     if not _core.is_model_directory(path):

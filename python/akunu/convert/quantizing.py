@@ -35,7 +35,7 @@ _REPLACED: Final = frozenset(
     }
 )
 _QUANTIZATION_VERSION: Final = 2
-"""Of ggml's block formats."""
+"""The version of ggml's block formats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,7 +115,7 @@ class ModelShape:
 
     n_layers: int
     n_encoder_layers: int
-    """Of an encoder in front of the layers."""
+    """Layers of an encoder before the other layers."""
     n_experts: int
     shared_by: int
     """How many heads share a key and value."""

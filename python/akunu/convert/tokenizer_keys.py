@@ -1,7 +1,7 @@
 """The tokenizer of a directory as the keys of a GGUF file, for akunu and llama.cpp alike.
 
-Both read a tokenizer by name: of byte-level BPE the family of its expressions, of SentencePiece
-the scores of its pieces. What has no such name, or no such scores, is refused.
+Both know the expressions of byte-level BPE by the name of their family, and read SentencePiece's
+pieces with their scores. A tokenizer without such a name, or without such scores, is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from akunu.tokenizers.vocabulary import (
 )
 
 _UNUSED_SCORE: Final = -10000.0
-"""Of pieces that no text becomes."""
+"""The score of pieces that no text is encoded as."""
 _BOS: Final = "tokenizer.ggml.bos_token_id"
 _MORE_STOPS: Final = ("tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id")
 
@@ -85,7 +85,7 @@ def tokenizer_keys(
 def _name_of(read: ReadTokenizer) -> str:
     assert read.pre is not None
     name = read.pre.names[0]
-    if name == "tokenizer.json":  # expressions of its own
+    if name == "tokenizer.json":  # its expressions are not those of a family
         raise UnsupportedModelError(
             "tokenizer.json cuts text by expressions that tokenizer.ggml.pre has no name for: "
             + " | ".join(read.pre.splits)

@@ -200,7 +200,7 @@ class EncoderCalls:
         return job.result
 
     async def _done(self, pending: _core.PendingLogits) -> None:
-        """Wait until what is pending can be taken."""
+        """Wait until the pending result can be taken."""
         await done(self._pipeline.wakers, pending)
 
     def _embedding_job(

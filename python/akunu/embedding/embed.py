@@ -61,7 +61,7 @@ class EmbeddingFacts:
     """How many numbers of a vector are kept where the caller does not say; None: all."""
 
     def prompt(self, name: str | None, given: str | None) -> str | None:
-        """Return what is put in front of a text; ArgumentError for a name that is not there."""
+        """Return the prompt to put before a text; ArgumentError for an unknown name."""
         if given is not None and not isinstance(given, str):
             raise refusal("prompt", given, "a str", "or None")
         if given is not None and name is not None:
@@ -355,7 +355,7 @@ class EmbeddingJob(RowJob[NDArray[np.uint32]]):
         return self._native.start_encode(text, pooling=pooling, priority=options.priority)
 
     def take(self, rows: NDArray[np.float32]) -> None:
-        """Keep what came out for the next text."""
+        """Keep the result of the next text."""
         if self._is_pooled:
             row = rows[0]
             if self._n_left_out:

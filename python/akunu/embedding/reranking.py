@@ -43,9 +43,9 @@ class Ranked:
     """A document and how well it answers the query."""
 
     index: int
-    """Of the document, in the order in which they were passed."""
+    """Index of the document, in the order in which they were passed."""
     score: float
-    """The higher, the better."""
+    """A higher score is better."""
     document: str
 
 
@@ -243,7 +243,7 @@ class RankJob(RowJob[Pair]):
 
     @property
     def result(self) -> list[Ranked]:
-        """The documents, best first, once all of them are done; of equals, the first one first."""
+        """The documents, best first, once all are done; equal ones stay in their order."""
         scores = [sigmoid(logit) if self._normalize else logit for logit in self._logits]
         order = sorted(range(len(scores)), key=lambda index: -self._logits[index])
         return [
@@ -289,7 +289,7 @@ class RankJob(RowJob[Pair]):
         )
 
     def take(self, rows: NDArray[np.float32]) -> None:
-        """Keep what came out for the next document."""
+        """Keep the result of the next document."""
         row = rows[-1]
         if self._is_decoder:
             yes, no = (self._tokenizer.token_id(word) for word in ("yes", "no"))

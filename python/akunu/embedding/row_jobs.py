@@ -19,22 +19,22 @@ Begun = TypeVar("Begun")
 
 
 class RowJob(Generic[Begun]):
-    """Texts in order. Who derives from it says what they are, how one begins and who takes it."""
+    """Texts in order. A subclass says what they are, how one begins and what takes its result."""
 
     def __init__(self, *, batch_rows: int | None = None) -> None:
-        """`batch_rows`: of texts under way, at most this many tokens; None: as many as may be."""
+        """`batch_rows`: most tokens of all texts under way; None: no limit."""
         self._batch_rows = batch_rows
         self._under_way: deque[tuple[_core.PendingLogits, int]] = deque()
         self._n_rows = 0
         self.n_tokens = 0
-        """Of all texts that were begun."""
+        """Tokens of all texts that were begun."""
 
     def prepared(self) -> Iterator[Begun]:
         """Yield each text as `begin` takes it; an error names it."""
         raise NotImplementedError
 
     def n_rows_of(self, text: Begun) -> int:
-        """Return how many tokens it has."""
+        """Return how many tokens a text has."""
         raise NotImplementedError
 
     def begin(self, text: Begun) -> _core.PendingLogits:
@@ -42,7 +42,7 @@ class RowJob(Generic[Begun]):
         raise NotImplementedError
 
     def take(self, rows: NDArray[np.float32]) -> None:
-        """Keep what came out for the next text."""
+        """Keep the result of the next text."""
         raise NotImplementedError
 
     def try_begin(self, text: Begun) -> bool:
@@ -73,7 +73,7 @@ class RowJob(Generic[Begun]):
         return pending
 
     def cancel(self) -> None:
-        """End what is under way."""
+        """Cancel the texts under way."""
         for pending, _ in self._under_way:
             pending.cancel()
 

@@ -144,7 +144,7 @@ def _module(module: object) -> tuple[str, str]:
 
 
 def _out_of_order(names: list[str]) -> list[str]:
-    """Say what is not in the order Transformer, Pooling, Dense, Normalize."""
+    """Name an order of modules that is not Transformer, Pooling, Dense, Normalize; else nothing."""
     order = [name for name in _HARMLESS if name != _MODEL_FILE]
     places = [order.index(name) for name in names if name in order]
     if places == sorted(places) and names.count("Pooling") < 2:

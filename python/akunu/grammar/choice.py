@@ -21,10 +21,10 @@ def compile_choice(texts: Sequence[str]) -> Grammar:
         raise ArgumentError("choice must have at least one text")
     for text in chosen:
         if not isinstance(text, str):
-            raise ArgumentError(f"choice must be a list of texts; {text!r} is none")
+            raise ArgumentError(f"choice must be a list of texts; {text!r} is not a text")
         if wrong := lone_surrogate(text):
             raise ArgumentError(f"choice: {text!r:.80} {wrong}")
-    # One lexeme, not a rule: of a rule's alternatives, llguidance follows 2000 at most.
+    # One lexeme, not a rule: llguidance follows at most 2000 alternatives of a rule.
     lexeme = " | ".join(_literal(text) for text in dict.fromkeys(chosen) if text)
     nothing = ['""'] if "" in chosen else []
     if not lexeme:

@@ -1,4 +1,4 @@
-"""What is wrong with a grammar that someone gave, and where."""
+"""Errors about a grammar, and where in it they are."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class FreeText:
     """Tokens that are written after `most_tokens`: mostly the ids of one of `until`."""
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
+        """Raise ArgumentError for values that make no sense."""
         if not isinstance(self.until, (list, tuple)):
             raise refusal("until", self.until, _UNTIL, "")
         object.__setattr__(self, "until", tuple(map(_end, self.until)))
@@ -36,7 +36,7 @@ class FreeText:
             object.__setattr__(self, "most_tokens", most)
         object.__setattr__(self, "then", _ids("then", self.then))
         if self.then and self.most_tokens is None:
-            raise ArgumentError("then is set, but most_tokens is not")
+            raise ArgumentError("then is set; it needs most_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Grammar:
     """What of the schema it does not hold a text to: `mistakes` looks at the finished text."""
 
     def __post_init__(self) -> None:
-        """Refuse what has the wrong type."""
+        """Raise ArgumentError for values of the wrong type."""
         for name in ("llguidance", "schema"):
             if not isinstance(getattr(self, name), str):
                 raise refusal(name, getattr(self, name), "a text", "")
@@ -63,7 +63,7 @@ class Grammar:
         if not isinstance(self.weakened, tuple):
             raise refusal("weakened", self.weakened, "a tuple of Weakened", "")
         if not self.llguidance and self.after is None:
-            raise ArgumentError("a Grammar needs rules, llguidance, or free text, after")
+            raise ArgumentError("a Grammar needs llguidance (rules) or after (free text)")
 
 
 @dataclass(frozen=True, slots=True)

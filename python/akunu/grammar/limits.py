@@ -20,17 +20,17 @@ NOTHING_FITS = "no text fits it"
 
 _FIRST_BYTES = 16
 _OF_A_MODEL = re.compile("special token|Token range")
-"""What is said of a grammar that names tokens, which only a model has."""
+"""Errors about a grammar that names tokens: only a model has them."""
 
 WIDE = 1000
-"""Properties or alternatives from which on a part is tried by itself."""
+"""A part with this many properties or alternatives is tried separately."""
 
 
 def engine_numbers() -> tuple[int, int, int]:
     """Return the limits of the engine: `kGrammarLimits` in src/inference/llguidance.h.
 
-    The first are the rules that llguidance follows at one place of a text: of an object, four for
-    each optional property that may come next; of a rule, one for each alternative.
+    The first limits the rules that llguidance follows at one position of a text. An object needs
+    four for each optional property that may come next, a rule one for each alternative.
     """
     if not _told:
         from akunu import _core

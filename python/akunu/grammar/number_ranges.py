@@ -16,12 +16,12 @@ EXACT: Final = 2**53 - 1
 """Integers up to here are all doubles, and so are their neighbours."""
 _MOST_RESIDUES: Final = 1000
 _MOST_DIGITS: Final = 400
-"""Of a bound; the largest double has 309."""
+"""Most digits of a bound; the largest double has 309."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a number may be at least and at most, and whether these themselves are left out."""
+    """The least and greatest value of a number, and whether they are excluded themselves."""
 
     lowest: Decimal | None = None
     highest: Decimal | None = None

@@ -7,7 +7,7 @@ from akunu.grammar.gbnf.parsing import Expression, Rule, Token
 
 
 def productive_rules(rules: dict[str, Expression]) -> dict[str, Expression]:
-    """The rules without what no text fits, such as a rule that always refers to itself."""
+    """The rules without those that no text fits, such as a rule that always refers to itself."""
     productive: set[str] = set()
     while True:
         found = {name for name, part in rules.items() if _kept(part, productive) is not None}

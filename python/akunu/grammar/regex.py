@@ -23,7 +23,7 @@ def compile_regex(pattern: str | re.Pattern[str]) -> Grammar:
     if wrong := lone_surrogate(pattern):
         raise ArgumentError(f"regex {wrong}")
     if len(pattern) > MOST_CHARACTERS:
-        reason = f"it has {len(pattern)} characters; {MOST_CHARACTERS} are the most"
+        reason = f"it has {len(pattern)} characters; at most {MOST_CHARACTERS} are allowed"
         raise GrammarError("regex", reason)
     if found := _unsupported(pattern):
         position, what = found
@@ -114,15 +114,15 @@ def _within_slashes(pattern: str) -> str:
 
 
 _LOOKS = (
-    ("(?=", "a look ahead"),
+    ("(?=", "a lookahead"),
     ("(?!", "a negative lookahead"),
-    ("(?<=", "a look behind"),
+    ("(?<=", "a lookbehind"),
     ("(?<!", "a negative lookbehind"),
 )
 
 
 def _unsupported(pattern: str) -> tuple[int, str] | None:
-    """Where an expression has a look around or a reference back, and which."""
+    """Where an expression has a lookaround or a backreference, and which."""
     inside = False
     position = 0
     while position < len(pattern):
@@ -130,9 +130,9 @@ def _unsupported(pattern: str) -> tuple[int, str] | None:
         if char == "\\":
             after = pattern[position + 1 : position + 2]
             if not inside and after.isdigit() and after != "0":
-                return position, "a reference back"
+                return position, "a backreference"
             if not inside and after == "k" and pattern[position + 2 : position + 3] == "<":
-                return position, "a reference back"
+                return position, "a backreference"
             position += 2
             continue
         if inside:

@@ -58,7 +58,7 @@ class Attempt:
         self._lock = threading.Lock()
 
     def cancel(self) -> None:
-        """End it, from any thread: what is under way fails, and so does what comes."""
+        """End it, from any thread: a job under way fails, and so do later ones."""
         with self._lock:
             self.is_cancelled = True
             if self._process is not None:
@@ -135,7 +135,7 @@ def compiling_here() -> Iterator[None]:
 def compiled(function: str, source: object, **options: bool) -> Grammar:
     """Return what a function of this package makes of a source ("choice:compile_choice")."""
     apart = _APART.get()
-    # Of a Python type only this process knows what it is.
+    # Only this process knows a Python type.
     if apart is None or not isinstance(source, (str, dict, list, tuple, bool)):
         return function_of(function)(source, **options)
     return apart.workers.compile(apart.attempt, function, source, options)
@@ -238,7 +238,7 @@ class Workers:
         process.close()
 
     def close(self) -> None:
-        """End all processes; what is under way fails."""
+        """End all processes; jobs under way fail."""
         with self._lock:
             self._is_closed = True
             for process in self._busy:
@@ -292,7 +292,7 @@ class _Process:
             self._process.kill()
 
     def close(self) -> None:
-        """End it and let go of its files: for who has it, since another thread may be reading."""
+        """End it and close its files. Only its owner may do so: another thread may be reading."""
         self.kill()
         self._process.wait()
         for file in (self._process.stdin, self._process.stdout, self._log):
@@ -300,7 +300,7 @@ class _Process:
             file.close()
 
     def wait_until_ready(self) -> None:
-        """Wait for its first byte; that it never comes shows when it is asked."""
+        """Wait for its first byte. If none comes, the first job fails."""
         assert self._process.stdout is not None
         if not self._is_ready:
             self._is_ready = True
@@ -308,9 +308,9 @@ class _Process:
                 _read(self._process.stdout, 1, time.monotonic() + _START_SECONDS)
 
     def answer(self, job: bytes, seconds: float) -> tuple[Any, bool] | _Exceeded | None:
-        """Return what came of a job, and whether the process takes another one.
+        """Return the result of a job, and whether the process takes another one.
 
-        None where it had ended by itself, since no one had asked it for long.
+        None: the process had ended by itself, because it had no job for long.
         """
         output = self._process.stdout
         assert self._process.stdin is not None

@@ -44,9 +44,9 @@ def from_json() -> Grammar:
 def from_regex(pattern: str | re.Pattern[str]) -> Grammar:
     """Return the grammar of the texts that a regular expression matches as a whole.
 
-    The syntax is that of Rust's crate `regex`, much like Python's; look arounds and references back
-    raise GrammarError with their position. `pattern`: a text, or what `re.compile` made: of its
-    flags, MULTILINE and ASCII raise ArgumentError.
+    The syntax is that of Rust's crate `regex`, much like Python's. Lookarounds and backreferences
+    raise GrammarError with their position. `pattern`: a text, or the result of `re.compile`, whose
+    flags MULTILINE and ASCII raise ArgumentError.
 
     >>> from_regex("[0-9]+").llguidance
     '{"grammars": [{"lark_grammar": "start: /[0-9]+/"}]}'

@@ -56,8 +56,8 @@ class StructureArgument:
     def compiled(self) -> Structure:
         """Return the form.
 
-        Raises ArgumentError for what makes no sense; of a schema it is a SchemaError that says
-        where.
+        Raises ArgumentError for values that make no sense, and SchemaError with the place in a
+        schema.
         """
         # Every command reads options; few have a form to compile.
         from akunu import grammar
@@ -159,9 +159,9 @@ def _text(name: str, value: object) -> str:
 
 
 def reader_of(schema: Any) -> Callable[[str], Any]:
-    """Return what makes an object of a text that fits a schema.
+    """Return a function that turns a text that fits a schema into an object.
 
-    Of a pydantic model or another type it is one of that type, otherwise what JSON has.
+    For a pydantic model or another type, the object is one of that type, otherwise JSON data.
     """
     if hasattr(schema, "model_validate_json"):
         read: Callable[[str], Any] = schema.model_validate_json

@@ -123,7 +123,7 @@ def source_of(folder: Path) -> str:
 
 
 def explained(run: Callable[[], Result], url: str) -> Result:
-    """Return what `run` returns; what goes wrong on the way is a DownloadError."""
+    """Return what `run` returns; errors of the transfer become a DownloadError."""
     from huggingface_hub import errors
 
     http = transfer.http_module()

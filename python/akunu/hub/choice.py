@@ -1,7 +1,7 @@
-"""Which file of a repository is meant, and which one akunu takes when none is named.
+"""Chooses a file of a repository: the one that a name means, or the default if it names none.
 
-The number format of a file is in its name; of several, Q4_K_M is the usual compromise between size
-and quality, and `PREFERENCE` says what follows. What the header says is looked at later.
+A file's name has its number format. Q4_K_M is the usual compromise between size and quality;
+`PREFERENCE` has the order of the others. The header is read later.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PREFERENCE = (
     *("BF16", "F16", "F32", "IQ3_M", "IQ3_S", "IQ3_XS", "IQ3_XXS", "Q2_K", "Q2_K_S"),
     *("IQ2_M", "IQ2_S", "IQ2_XS", "IQ2_XXS"),
 )
-"""What is taken when a name says no more than the repository, first the most wanted."""
+"""Formats to take if a name has only the repository, the preferred one first."""
 
 _LABEL = re.compile(
     r"(?:^|[-_.])((?:UD-)?(?:IQ|TQ|Q)\d+(?:_[A-Z0-9]+)*|MXFP4(?:_MOE)?|NVFP4|BF16|FP?16|FP?32)"
@@ -42,7 +42,7 @@ _BESIDE_WEIGHTS = (
     "sentence_bert_config.json",
     "config_sentence_transformers.json",
 )
-"""What akunu reads of a folder with safetensors files besides config.json."""
+"""Files that akunu reads from a folder with safetensors files, in addition to config.json."""
 _MODULE = re.compile(r"\d+_[A-Za-z]+/(?:config\.json|model\.safetensors)")
 """What it reads of the folders that a modules.json names: how vectors are pooled, dense layers."""
 _WHISPER_CPP = re.compile(r"ggml-(?P<model>[^/]+)\.bin", re.IGNORECASE)
@@ -58,9 +58,9 @@ class File:
     """With its folders, as the hub writes it."""
     size: int
     sha256: str = ""
-    """Of its content; "" where the hub does not know it."""
+    """Checksum of its content; "" if the hub does not know it."""
     git_id: str = ""
-    """Of its content as git counts it, for what is not in large-file storage."""
+    """Git's checksum of its content, for a file that is not in large-file storage."""
 
     @property
     def base(self) -> str:

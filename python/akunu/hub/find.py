@@ -18,7 +18,7 @@ from akunu.hub.names import Address, OllamaName, RepoName, UnknownNameError
 from akunu.hub.watch import Watch
 from akunu.options.text_options import LoadOptions
 
-_LONG_NAME = 60  # characters; what is longer is not a name that someone half remembers
+_LONG_NAME = 60  # characters; longer names are not typos of a model's name
 
 
 def find(
@@ -107,7 +107,7 @@ def find_here(meant: RepoName | Address | OllamaName | None) -> Path | None:
 
 
 def _find_repo_in_ollama(name: RepoName) -> Path | None:
-    """Ollama has models of the hub, under hf.co, and names of its own with a slash."""
+    """Ollama has models of the hub under hf.co, and other names with a slash in its library."""
     if name.revision != "main":
         return None
     tag = name.wanted or "latest"
@@ -122,7 +122,7 @@ def _find_repo_in_ollama(name: RepoName) -> Path | None:
 
 
 def _why_nothing(name: str, meant: OllamaName | None) -> str:
-    """Return what was looked for, and perhaps what was meant."""
+    """Return where the name was looked for, and a name that the user may have meant."""
     known = {known.lower(): known for known in _known_names(name)}
     found = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.7)
     close = [known[each] for each in found]

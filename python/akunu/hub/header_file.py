@@ -1,11 +1,11 @@
 """A model's outline: a file of its size with its true header and, for the weights, holes.
 
-The engine opens it like the model and decides the same: whether it can be loaded at all, and what
-it takes. Only the header, some megabytes, is fetched by range requests. What a load reads besides,
-the factors of RoPE, is fetched as well.
+The engine opens it like the model and decides the same: whether the model can be loaded, and how
+much memory it needs. Range requests fetch only the header, some megabytes, and the factors of RoPE,
+which a load reads as well.
 
-Of a directory, the files that are not weights are fetched as they are, and of a safetensors file
-the length of its header and the header.
+From a directory, files without weights are fetched whole, and the header of each safetensors file
+with its length.
 
 GGUF's layout is: magic, version, counts, then keys with values, then the tensors' names,
 shapes and places (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
@@ -56,7 +56,7 @@ class _Header:
             more = self.read(len(self.data), min(wanted, self.size - len(self.data)))
             if not more:
                 raise ModelFormatError(
-                    f"{self.shown} ends at byte {len(self.data)}, where {self.size} were announced"
+                    f"{self.shown} ends at byte {len(self.data)}; the server announced {self.size}"
                 )
             self.data += more
         self.position = end
@@ -94,8 +94,9 @@ class _Header:
 def write_headers(read: Read, size: int, path: Path, shown: str) -> int:
     """Write the outline of a file of `size` bytes; return how many bytes were fetched.
 
-    What is no GGUF file of a version that akunu knows keeps its first bytes, by which the engine
-    names it. Raises ModelFormatError for a header that contradicts itself.
+    Only the first bytes are written of a file that is not GGUF in a version that akunu knows: the
+    engine's error names its kind by them. Raises ModelFormatError for a header that contradicts
+    itself.
     """
     header = _Header(read, size, shown)
     if path.suffix in (".json", ".jinja", ".model"):

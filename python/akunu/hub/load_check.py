@@ -68,5 +68,5 @@ def why_not_loadable(path: Path) -> str:
     except OutOfMemoryError:
         return ""  # another day, or on a larger machine
     except (AkunuError, OSError) as error:
-        return str(error).removeprefix(str(path)).lstrip(":, ")  # who asks has the path
+        return str(error).removeprefix(str(path)).lstrip(":, ")  # the caller has the path
     return ""

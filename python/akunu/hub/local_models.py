@@ -28,7 +28,7 @@ class LocalModel:
     """By which akunu finds it."""
     source: str
     paths: tuple[Path, ...] = field(compare=False)
-    """The file that opens it, and its other parts; of an unfinished download, what there is."""
+    """The file that opens it, and its other parts; for an unfinished download, the parts so far."""
     is_whole: bool = True
     repo: RepoName | None = None
     address: Address | None = None
@@ -79,7 +79,7 @@ def _in_hub_cache() -> Iterator[LocalModel]:
                 name = RepoName(repo, wanted=model.label if unique else model.name)
                 yield LocalModel(str(name), HUB, paths, repo=name)
         for partial in sorted(folder.glob("blobs/*.incomplete")):
-            if "." in partial.stem:  # huggingface_hub 2 is at it, or was; nobody can go on with it
+            if "." in partial.stem:  # a download of huggingface_hub 2, which cannot be resumed
                 continue
             name = RepoName(repo)
             yield LocalModel(str(name), HUB, (partial,), is_whole=False, repo=name)
@@ -100,9 +100,9 @@ def _in_own_cache() -> Iterator[LocalModel]:
 
 
 def to_remove(name: RepoName | Address) -> list[LocalModel]:
-    """Return what removing a name removes; raises ArgumentError where that is nothing.
+    """Return the models that removing a name removes; raises ArgumentError if there are none.
 
-    Of a repository without a format, that is all of its models, unfinished ones too.
+    A repository without a format means all of its models, unfinished ones too.
     """
     found = []
     for model in models_here():
@@ -124,7 +124,7 @@ def to_remove(name: RepoName | Address) -> list[LocalModel]:
 
 
 def owner_of(name: str) -> str:
-    """Return who else has a model of this name, "" if no one."""
+    """Return the other program that has a model of this name, "" if there is none."""
     for model in models_here():
         if model.source in (OLLAMA, LM_STUDIO) and name.removeprefix("ollama:") in (
             model.name,

@@ -70,10 +70,10 @@ class OllamaName:
     """A model of Ollama."""
 
     path: str
-    """Of its manifest: "registry.ollama.ai/library/llama3.2"."""
+    """Path of its manifest: "registry.ollama.ai/library/llama3.2"."""
     tag: str
     is_explicit: bool
-    """Written with "ollama:", so that nothing else is meant."""
+    """Whether the name began with "ollama:" and cannot mean anything else."""
 
     def __str__(self) -> str:
         """Return it as Ollama writes it."""

@@ -30,10 +30,10 @@ from akunu.options.text_options import LoadOptions
 
 Result = TypeVar("Result")
 _WHISPER_CPP = b"lmgg"
-# Of files that models consist of.
+# Endings of a model's files.
 _ENDINGS = frozenset({".gguf", ".safetensors", ".json", ".jinja", ".model", ".bin"})
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_SHORT_SECONDS = 0.2  # of waiting for a lock; what takes longer is said
+_SHORT_SECONDS = 0.2  # of waiting for a lock; a longer wait is reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def _identified(name: RepoName, commit: str, file: File) -> File:
 def pull(
     remote: Remote, watch: Watch, options: LoadOptions, check: LoadCheck, *, must_fit: bool
 ) -> Path:
-    """Bring a model here and return its file; what is here already is not fetched again.
+    """Fetch a model and return its file; parts that are here already are not fetched again.
 
     Before the download its header is looked at: a model that akunu cannot load is refused with the
     reason, one that does not fit into memory with `must_fit` too, else it is only said.
@@ -191,10 +191,11 @@ def pull(
 
 
 def cached(name: RepoName) -> Path | None:
-    """Return the file of a model that is in the cache whole, without asking the hub; or None.
+    """Return the file of a model that is whole in the cache, or None; without a request to the hub.
 
-    Of a branch it is the newest state that was requested, and without a wish the model that would
-    be chosen if the repository had no others. Raises ArgumentError where that leaves a choice.
+    For a branch, it is the newest state that was fetched. If the name has no format, it is the
+    model that would be chosen if the repository had only the cached ones. Raises ArgumentError if
+    several models are possible.
     """
     folder = _folder(name.repo)
     for snapshot in snapshots(folder, name.revision):
@@ -304,8 +305,8 @@ def _refuse_or_warn(
     if remote.choice.candidate.is_whisper_cpp:
         _, _, read = remote.parts()[0]
         if read(0, len(_WHISPER_CPP)) != _WHISPER_CPP:
-            raise ModelFormatError(f"{remote.shown}: it does not begin as whisper.cpp's models do")
-        watch.say("its memory is known after the download: files of whisper.cpp have no table")
+            raise ModelFormatError(f"{remote.shown}: it does not begin like a model of whisper.cpp")
+        watch.say("how much memory it needs is known only after the download")
         return
     try:
         with headers_only(remote.parts(), remote.shown) as path:
@@ -348,7 +349,7 @@ def _fetch(remote: Remote, file: File, watch: Watch) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Let huggingface_hub draw no progress bar of its own."""
+    """Keep huggingface_hub from drawing its progress bars."""
     from huggingface_hub.utils import (  # type: ignore[attr-defined]
         are_progress_bars_disabled,
         disable_progress_bars,

@@ -1,8 +1,8 @@
 """Bytes by HTTP: a range of a file, or all of it, resumed where an earlier attempt ended.
 
-The client is the one of huggingface_hub, for all addresses: it knows the proxies, the certificates
-and the offline mode that the user has set. It sends a token only where it is told to, and takes it
-back when an answer leads to another host.
+All addresses use the client of huggingface_hub: it knows the proxies, the certificates and the
+offline mode that the user has set. It sends a token only to sources that have one, and drops it if
+a response redirects to another host.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def http_module() -> Any:
 def answer(source: Source, method: str = "GET", **headers: str) -> Iterator[Any]:
     """Open an address and yield the answer, its status checked; its body is still to come.
 
-    Raises DownloadError, which says what to do; huggingface_hub's own errors come as they are, for
-    who knows the repository.
+    Raises DownloadError, which says what to do. huggingface_hub's own errors are raised unchanged:
+    the caller knows the repository.
     """
     from huggingface_hub import hf_raise_for_status
 
@@ -253,7 +253,7 @@ def _receive(source: Source, done: _Received) -> None:
                 done.start_anew()  # servers that ignore ranges, or have another file now, send all
             elif not response.headers.get("Content-Range", "").startswith(f"bytes {done.size}-"):
                 raise DownloadError(
-                    f"{source.shown}: the server sends another range than requested"
+                    f"{source.shown}: the server sent another range than the requested one"
                 )
             refuse_page(response, source.shown)
             encoded = response.headers.get("Content-Encoding", "identity") != "identity"

@@ -7,7 +7,7 @@ class Watch:
     """Receives the progress; this one ignores it, the command line's shows it."""
 
     def say(self, text: str) -> None:
-        """Take a sentence about what was decided or found."""
+        """Take a sentence about a decision or a finding."""
 
     def begin(self, what: str, total: int | None, done: int) -> None:
         """Take that a file of `total` bytes begins to arrive; `done` are here from before."""

@@ -47,11 +47,11 @@ Placed = TypeVar("Placed")
 MOST_BYTES: Final = 32 << 20
 """Limits of one image."""
 MOST_PIXELS: Final = 64_000_000
-"""Of one image as it is decoded; more is a decompression bomb."""
+"""Most pixels of a decoded image; more is a decompression bomb."""
 MOST_SIDE: Final = 65_535
-"""The longest of JPEG; what resizes an image takes memory for each pixel of a side."""
+"""The longest side of a JPEG; resizing takes memory for each pixel of a side."""
 MOST_IMAGES: Final = 100
-"""Of one conversation: each is some megabytes until the engine has read it."""
+"""Most images of a conversation: each takes some megabytes until the engine has read it."""
 _FORMATS: Final = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 _NAMES: Final = "PNG, JPEG, WebP, GIF and BMP"
 _decoding: Final = Lock()
@@ -86,7 +86,7 @@ class Preprocessing:
         if said is None:
             return cls(side)
         if not isinstance(said, dict):
-            raise ModelFormatError(f"{path}: there is no object of an image processor")
+            raise ModelFormatError(f"{path}: it has no settings of an image processor")
         return cls._read(path, said, side)
 
     @classmethod
@@ -340,7 +340,7 @@ def _source_of(part: Mapping[str, Any]) -> object:
     if isinstance(given, Mapping):  # OpenAI's
         given = given.get("url")
     if given is None:
-        raise ArgumentError(f"this is an image without {kind!r}")
+        raise ArgumentError(f"a part of type {part['type']!r} has no {kind!r}")
     return given
 
 
@@ -404,7 +404,7 @@ def _bytes_of(given: object) -> bytes:
 def _decoded(url: str) -> bytes:
     head, comma, data = url.partition(",")
     if not comma or not head.lower().endswith(";base64"):
-        raise ArgumentError("a data: URL of an image is data:image/...;base64,...")
+        raise ArgumentError("a data: URL of an image has the form data:image/...;base64,...")
     if len(data) > MOST_BYTES // 3 * 4 + MOST_BYTES // 16:  # lines may be broken
         raise ArgumentError(f"the image has more than {MOST_BYTES >> 20} MiB")
     try:

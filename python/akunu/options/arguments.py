@@ -125,7 +125,7 @@ class LoadArguments(TypedDict, total=False):
     """The device that runs the model, by its name in `akunu devices`."""
 
     context: int | None
-    """Context window: the most tokens of prompt and completion together."""
+    """Context window: the most tokens of a text, prompt and completion together."""
 
     threads: int | Literal["auto"] | None
     """CPU threads. `auto` measures which number is fastest."""
@@ -147,7 +147,7 @@ class LoadArguments(TypedDict, total=False):
     """A folder for the KV cache of prompts, so that later processes reuse it."""
 
     cache_size: int | None
-    """The most bytes of each model in cache_dir."""
+    """The most bytes of each model's files in cache_dir."""
 
     prediction_head: bool | None
     """Draft tokens with the model's own prediction head. The completion stays the same."""

@@ -1,8 +1,8 @@
 """How an option is declared: once, for Python, command line, server, C, Swift and the documents.
 
-An option is a field of a dataclass, `name: type = option(default, check, help, ...)`: of
-`SamplingOptions`, of `LoadOptions`, of the server's settings. All that others need to know of it
-stands there; `python -m tools.options` writes the files that cannot ask for it.
+An option is a field of `SamplingOptions`, `LoadOptions` or the server's settings, all dataclasses:
+`name: type = option(default, check, help, ...)`. This declaration has everything about the option.
+`python -m tools.options` writes it into files that cannot read it at run time.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from akunu.tokenizers.tokenizer import Tokenizer
 def breaker_words(tokenizer: Tokenizer, breakers: Sequence[str]) -> list[int]:
     """Return the table as the engine takes it (`dry_breakers` in src/core/rows.h).
 
-    Of breakers that need more than the engine takes, the table has no more than shows that.
+    If the breakers need a larger table than the engine takes, it stops soon after that size.
 
     >>> import akunu
     >>> with akunu.load() as model:

@@ -55,7 +55,7 @@ class ModelOptions:
     context: int | None = option(
         None,
         Integers(1, 2**31 - 1, "or None"),
-        "Context window: the most tokens of prompt and completion together.",
+        "Context window: the most tokens of a text, prompt and completion together.",
         calls=_ANY,
         packed="I",
         other_names=("num_ctx",),
@@ -130,7 +130,7 @@ class ModelOptions:
     cache_size: int = option(
         8 * 2**30,
         Integers(1, MAX_UINT64),
-        "The most bytes of each model in cache_dir.",
+        "The most bytes of each model's files in cache_dir.",
         "BYTES",
         calls=_PROMPTS,
         more="The least recently used prefixes are deleted.",
@@ -208,13 +208,13 @@ class LoadOptions(ModelOptions):
     )
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
+        """Raise ArgumentError for values that make no sense."""
         check_options(self)
         object.__setattr__(self, "adapters", self.adapters or ())
         if self.gpus > 1 and self.device not in ("auto", "cuda"):
             raise ArgumentError(
-                f"gpus is {self.gpus}, and the device {self.device!r} is one device; only cuda "
-                f"can be several"
+                f"gpus is {self.gpus}, but device is {self.device!r}; only cuda runs a model on "
+                f"several GPUs"
             )
         if self.prediction_head and self.draft is not None:
             raise ArgumentError("draft and prediction_head both draft tokens: set one of them")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from akunu.common.checks import MAX_UINT32, flag, integer, number, refusal, texts
+from akunu.common.checks import MAX_UINT32, flag, in_words, integer, number, refusal, texts
 from akunu.errors import ArgumentError
 from akunu.options.engine_limits import MAX_THREADS, MOST_BIASES, MOST_DRAFTED
 
@@ -102,14 +102,16 @@ class Texts:
     @property
     def range(self) -> str:
         """The range in words."""
-        return f"up to {self.most} texts of {_MOST_BYTES} bytes"
+        return f"up to {self.most} texts of up to {_MOST_BYTES} bytes"
 
     def __call__(self, name: str, value: object) -> tuple[str, ...]:
         """Return the texts; ArgumentError for too many, and for one that is too long."""
         found = (value,) if isinstance(value, str) else value
         if isinstance(found, (Sequence, Set)):
             if len(found) > self.most:
-                raise ArgumentError(f"{name} has {len(found)} texts; it may have {self.most}")
+                raise ArgumentError(
+                    f"{name} has {len(found)} texts; at most {self.most} are allowed"
+                )
             for text in found:
                 if isinstance(text, str) and _n_bytes(text) > _MOST_BYTES:
                     raise ArgumentError(
@@ -131,7 +133,7 @@ class Names:
     @property
     def range(self) -> str:
         """The names, as a list in words."""
-        return f"{', '.join(self.allowed[:-1])} or {self.allowed[-1]}"
+        return in_words(self.allowed)
 
     def __call__(self, name: str, value: Any) -> str:
         """Return the name; ArgumentError for another one."""
@@ -155,7 +157,7 @@ AUTO: Final = "auto"  # threads: as many as measurement says
 
 
 def thread_count(name: str, value: object) -> int | Literal["auto"]:
-    """Return a number of threads, or "auto"; ArgumentError for what is neither."""
+    """Return a number of threads, or "auto"; ArgumentError for anything else."""
     if isinstance(value, str) and value == AUTO:
         return AUTO
     try:

@@ -238,7 +238,7 @@ class SamplingOptions:
         Integers(0, MAX_UINT32),
         "Generate at least this many tokens before the model may stop.",
         packed="I",
-        note="before so many are chosen, none of the stop ids is",
+        note="tokens before the first stop id may be chosen",
     )
     seed: int | None = option(
         None,
@@ -337,7 +337,7 @@ class SamplingOptions:
     )
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense, and make plain numbers of NumPy's."""
+        """Raise ArgumentError for values that make no sense; turn NumPy numbers into plain ones."""
         check_options(self)
         for sampler, options in SAMPLERS.items():
             for name in () if sampler in self.samplers else options:

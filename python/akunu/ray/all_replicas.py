@@ -1,4 +1,4 @@
-"""What every replica is asked, and what one answer becomes of theirs."""
+"""Requests that go to every replica, and how their answers become one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PATHS_FOR_ALL: Final = {
     ("POST", "/models/load"),
     ("POST", "/models/unload"),
 }
-"""Requests for all replicas: what is counted in each, and what changes each."""
+"""Requests for all replicas: they read each one's counters, or change each one."""
 
 
 def answer_of_all(path: str, answers: Sequence[tuple[str, int, bytes]]) -> tuple[int, bytes]:
-    """Return one status and body of those that each replica gave, with its name.
+    """Return one status and body for the answers of all replicas, each with the replica's name.
 
-    Counters have a label `replica`, or stand below its name; of anything else the first answer
-    counts that is an error, or the first one.
+    Prometheus counters get a label `replica`; JSON counters are under the replica's name. For other
+    requests, the first error is returned, or the first answer if there is no error.
     """
     failed = next(((status, body) for _, status, body in answers if status >= 400), None)
     if failed is not None:
@@ -40,7 +40,7 @@ def answer_of_all(path: str, answers: Sequence[tuple[str, int, bytes]]) -> tuple
 
 
 def _labelled(texts: Iterable[tuple[str, str]]) -> bytes:
-    """Return what Prometheus reads of several replicas as one page.
+    """Return the pages that several replicas have for Prometheus as one page.
 
     >>> page = "# HELP a_total A.\\n# TYPE a_total counter\\na_total 1.0\\n"
     >>> print(_labelled([("x", page), ("y", page)]).decode(), end="")

@@ -17,7 +17,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-# Of a prompt that is one text, which may grow by what is said: so much is its beginning.
+# A prompt that is one text may grow with each turn; its beginning stands for the conversation.
 _BEGINNING: Final = 256  # characters, or token ids
 
 
@@ -44,7 +44,7 @@ def conversation_key(request: Mapping[str, Any]) -> str:
 
 
 def _places(request: Mapping[str, Any]) -> list[Any]:
-    """Where a conversation may be: of chats, of responses, of Ollama's and of plain texts."""
+    """Where a request may have its conversation: chats, responses, Ollama's, plain texts."""
     return [
         request.get("messages"),
         request.get("input"),

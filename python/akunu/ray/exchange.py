@@ -14,11 +14,11 @@ from akunu.ray.forwarded import Forwarded
 _LOG = logging.getLogger("akunu.server")
 
 Part = tuple[int, list[tuple[bytes, bytes]]] | bytes
-"""Of an answer: its status and headers, which come first, or some of its body."""
+"""A part of an answer: first its status and headers, then pieces of its body."""
 
 
 async def parts_of(app: ASGIApp, request: Forwarded) -> AsyncGenerator[Part, None]:
-    """Have an application answer a request; closing the generator is a client that goes away."""
+    """Have an application answer a request; to close the generator is to disconnect the client."""
     exchange = _Exchange(request.body)
     scope = {**request.scope, "state": {"akunu_owner": request.owner}}
     answering = asyncio.ensure_future(_answered(app, scope, exchange))

@@ -9,13 +9,13 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
-    """What a replica is asked, whole; its body has arrived."""
+    """A whole request for a replica; its body has arrived."""
 
     scope: dict[str, Any]
-    """Those parts of the ASGI scope that say what was asked."""
+    """The parts of the ASGI scope that describe the request."""
     body: bytes
     conversation: str = ""
-    """The key of its conversation; "" for what any replica can do as well."""
+    """The key of its conversation; "": any replica can answer it equally well."""
     owner: str | None = None
     """The name of the key that the client has, for the log."""
     avoided: tuple[str, ...] = ()

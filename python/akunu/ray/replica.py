@@ -1,4 +1,4 @@
-"""One replica: the application of `akunu serve` with models of its own, asked through Ray."""
+"""One replica: the application of `akunu serve` with its own models; requests come through Ray."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Replica:
             yield part
 
     async def ask(self, request: Forwarded) -> tuple[str, int, bytes]:
-        """Return this replica's name, the status and the body; for what all are asked."""
+        """Return this replica's name, the status and the body: for requests that go to all."""
         parts = [part async for part in parts_of(self._app, request)]
         status = next(part[0] for part in parts if isinstance(part, tuple))
         return self._name, status, b"".join(part for part in parts if isinstance(part, bytes))

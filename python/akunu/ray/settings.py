@@ -64,7 +64,7 @@ class RaySettings:
         Integers(1, 10_000),
         "Add replicas under load, up to this many.",
         group=USUAL,
-        default_is="no more than replicas",
+        default_is="the same as replicas",
     )
     requests_per_replica: int = option(
         8,
@@ -101,7 +101,7 @@ class RaySettings:
     )
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense, alone or together."""
+        """Raise ArgumentError for values that make no sense, alone or together."""
         check_options(self)
         least, most = self.replicas or 1, self.most_replicas
         if most is not None and least > most:
@@ -125,8 +125,8 @@ def cluster_options(
 ) -> ClusterOptions:
     """Return settings of a command line, the environment and a file, in this order.
 
-    `given`: by name; None is not given. Raises ArgumentError for what makes no sense, and for what
-    has no effect on a cluster.
+    `given`: values by name; None: not set. Raises ArgumentError for values that make no sense, and
+    for settings without effect on a cluster.
     """
     configured = from_file(config)
     if configured.presets:
@@ -157,7 +157,7 @@ def cluster_options(
 def options_of_serve(arguments: Mapping[str, Any]) -> ClusterOptions:
     """Return settings of Ray Serve's arguments, where values may be texts.
 
-    Raises ArgumentError for what makes no sense, and for what says how to listen.
+    Raises ArgumentError for values that make no sense, and for what says how to listen.
     """
     left = dict(arguments)
     models = left.pop("models", [])

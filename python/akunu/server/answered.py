@@ -19,7 +19,7 @@ from akunu.server.state import entry_of, state_of
 from akunu.server.text_request import TextRequest
 
 ToRequest = Callable[[Mapping[str, Any], ServerSettings], TextRequest]
-"""What a body asks for; ApiError for what makes no sense or is not supported."""
+"""What a body asks for; ApiError for values that make no sense or are not supported."""
 
 
 async def answered(request: Request, to_request: ToRequest, *, can_go_on: bool = False) -> Response:

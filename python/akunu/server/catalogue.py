@@ -59,14 +59,16 @@ class Catalogue:
             self.models[name] = served
             for each in (name, *aliases):
                 if not each or each in self.by_name:
-                    raise ArgumentError(f"{key!r}: two models are called {each!r}, or one nothing")
+                    raise ArgumentError(
+                        f"{key!r}: the name {each!r} is empty, or another model has it"
+                    )
                 self.by_name[each] = served
         self._refuse_names_twice()
         if pinned:
             self.update(self.discovered())
         for name in pinned:
             if name not in self.by_name:
-                raise ArgumentError(f"pinned is {name!r}; there is {', '.join(self.by_name)}")
+                raise ArgumentError(f"pinned is {name!r}; the models are {', '.join(self.by_name)}")
             self.by_name[name].is_pinned = True
 
     def discovered(self) -> Mapping[str, str]:

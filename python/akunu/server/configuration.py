@@ -64,9 +64,9 @@ class Configured:
 def from_file(path: Path | None, name: str = "serve", kind: type = ServerSettings) -> Configured:
     """Return the settings and the models of a configuration file.
 
-    `path`: None is `akunu.toml` in the current folder, if it exists. `name`: of the table,
-    whose settings are those of `kind`. Raises ArgumentError for
-    what cannot be read, and for a name that does not exist.
+    `path`: None is `akunu.toml` in the current folder, if it exists. `name`: the name of the table,
+    whose settings are those of `kind`. Raises ArgumentError for a file that cannot be read, and for
+    a setting that does not exist.
     """
     if path is None:
         path = Path(FILE_NAME)
@@ -112,7 +112,7 @@ def _table(path: Path, name: str) -> dict[str, Any]:
 
 
 def value_of_text(declared: Declared, text: str) -> Any:
-    """Return what a text says; the settings themselves refuse what makes no sense."""
+    """Return the value of a text; the settings themselves check it."""
     if declared.is_list:
         return [each.strip() for each in text.split(",") if each.strip()]
     if not declared.metavar:

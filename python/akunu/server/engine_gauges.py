@@ -1,4 +1,4 @@
-"""What the engines of loaded models are busy with, read when someone asks."""
+"""Gauges of the engines of loaded models, read at each request for metrics."""
 
 from __future__ import annotations
 

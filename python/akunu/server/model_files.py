@@ -28,7 +28,7 @@ _MIXTURES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """Facts about a file; of all its parts, where it has several."""
+    """Facts about a file, or about all files of a split model."""
 
     size: int
     """In bytes."""

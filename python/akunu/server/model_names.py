@@ -68,7 +68,7 @@ def own_file_of(model: str, option: str, given: str, keys: Sequence[str]) -> str
         if name not in models:
             raise ArgumentError(f"{option} {each!r}: there is no model {name!r}")
         if name in found:
-            raise ArgumentError(f"{option}: model {name!r} has two")
+            raise ArgumentError(f"{option} is set twice for the model {name!r}")
         found[name] = file
     return found.get(model)
 

@@ -348,7 +348,7 @@ def _look_at(task: asyncio.Task[Loaded]) -> None:
 
 
 def _loader(path: Path, options: LoadOptions, *, is_speech: bool) -> Callable[[], Loaded]:
-    """Return what loads a model; of a model of speech, context and adapters mean nothing."""
+    """Return a function that loads a model; context and adapters mean nothing for speech."""
     if is_speech:
         return partial(load_whisper_with, path, options)
     return partial(loading.load, path, **asdict(options))

@@ -1,6 +1,6 @@
 """GET / and /page/...: the chat page, files of the package. They hold no secret and ask for no key.
 
-Who asks for / and does not want HTML gets a line of text that says that the server runs.
+A client that requests / without HTML gets a line of text that says that the server runs.
 
 The page is HTML, CSS and JavaScript as they are written: nothing is built, and it loads nothing
 from elsewhere. A browser keeps the files and asks, by their etags, whether they are still right.
@@ -66,7 +66,7 @@ def is_page(path: str) -> bool:
 
 @router.api_route("/", methods=["GET", "HEAD"], response_model=None)
 async def page(request: Request) -> Response:
-    """Return the page to who takes HTML; Ollama's clients look here whether the server runs."""
+    """Return the page to a client that accepts HTML; Ollama's clients only test the server here."""
     takes_html = "text/html" in request.headers.get("accept", "")
     if takes_html and state_of(request).settings.page:
         return _answer(request, "index.html")

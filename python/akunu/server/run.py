@@ -1,4 +1,4 @@
-"""Serving an application until someone ends it: uvicorn, and how it starts and ends here."""
+"""Serves an application until a signal stops it: uvicorn, and how it starts and ends here."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def serve(
 
 
 async def _ended(loop: asyncio.AbstractEventLoop) -> None:
-    """End what is left in a loop."""
+    """Cancel the remaining tasks of an event loop."""
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()

@@ -25,7 +25,7 @@ from akunu.errors import AkunuError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningServer:
-    """What a server says of itself."""
+    """A server's facts in its file."""
 
     pid: int
     address: str
@@ -36,13 +36,13 @@ class RunningServer:
 
 
 def servers_folder() -> Path | None:
-    """Return where the files are; None where there is no home."""
+    """Return the folder of the servers' files; None: the user has no home folder."""
     return state_path("servers")
 
 
 @contextmanager
 def noted(address: str, models: Sequence[str], folder: Path | None) -> Iterator[None]:
-    """Have this process among the servers meanwhile; where no file can be, it is not."""
+    """List this process among the servers meanwhile, if its file can be written."""
     server = RunningServer(
         pid=os.getpid(), address=address, models=tuple(models), began=time.time()
     )
@@ -95,7 +95,7 @@ def running_servers(folder: Path | None) -> list[RunningServer]:
 
 
 def stop_server(server: RunningServer, folder: Path) -> None:
-    """Ask a server to end, and wait until it has; AkunuError where that is not allowed."""
+    """Ask a server to end and wait until it has; AkunuError if that is not allowed."""
     path = folder / f"{server.pid}.json"
     try:
         file = open_regular(path)
@@ -108,4 +108,4 @@ def stop_server(server: RunningServer, folder: Path) -> None:
             return
         except PermissionError:
             raise AkunuError(f"the server {server.pid} belongs to another user") from None
-        fcntl.flock(file, fcntl.LOCK_SH)  # had when it lets go of its own
+        fcntl.flock(file, fcntl.LOCK_SH)  # free once the server has ended

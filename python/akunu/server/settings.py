@@ -297,7 +297,7 @@ class ServerSettings(ModelOptions):
     grammar_memory: int = option(
         512 << 20,
         Integers(1 << 20, None),
-        "The most bytes to compile a grammar.",
+        "The most bytes of memory to compile a grammar.",
         "BYTES",
         group=LIMITS,
     )
@@ -356,12 +356,12 @@ class ServerSettings(ModelOptions):
     max_waiting: int = option(
         256,
         Integers(1, MAX_UINT32),
-        "The most completions that may wait for a free place; more get status 503.",
+        "The most completions that may wait; further ones get status 503.",
         group=LIMITS,
     )
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense, alone or together."""
+        """Raise ArgumentError for values that make no sense, alone or together."""
         check_options(self)
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ArgumentError("tls_certificate and tls_key need each other: set both")

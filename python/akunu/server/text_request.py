@@ -244,7 +244,7 @@ def _size(prompt: Any) -> int:
 def text_request(
     table: Mapping[str, Field], body: Mapping[str, Any], *, is_stream: bool = False
 ) -> TextRequest:
-    """Return what a request asks for; `is_stream`: where it does not say. ApiError as `read`."""
+    """Read a request; `is_stream`: where it does not say. ApiError as `read`."""
     found = read(table, body)
     options, ignored = found.options, found.ignored
     unread: list[str] = []

@@ -32,7 +32,7 @@ def finite(logprob: float) -> float:
 
 
 def facts_of(replies: Sequence[Completion]) -> dict[str, Any]:
-    """Return what OpenAI does not have: times of a single text, and what no grammar held it to."""
+    """Return facts that OpenAI does not have: times of a single text, and unenforced keywords."""
     facts: dict[str, Any] = {}
     if len(replies) == 1:
         facts["timings"] = timings_of(replies[0])

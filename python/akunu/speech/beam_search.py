@@ -45,7 +45,7 @@ def beam_search(
             for text, following in zip(live, expand([text.tokens for text in live]), strict=True)
             for token, logprob in following
         ]
-        # Of equals the one that came first, so that the order says all.
+        # The sort is stable: equally likely ones stay in their order.
         candidates.sort(key=lambda each: -each[0])
         live, ending = [], []
         for logprob, tokens, token in candidates:

@@ -1,4 +1,4 @@
-"""Channels apart: of an interview or a call, each speaker's own microphone."""
+"""Channels apart: each speaker has a microphone, as in an interview or a call."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def transcribe_channels(
     progress: Progress | None = None,
     **options: Any,
 ) -> Transcription:
-    """Transcribe each channel for itself; segments say theirs and are in the order of their time.
+    """Transcribe each channel separately; segments name their channel and are sorted by time.
 
-    `audio`, `sample_rate`: as `load_audio` takes them. `options`: of `SpeechModel.transcribe`, but
-    `stream`. The language is that of the channel with the longest text. Raises what `load_audio`
-    and `transcribe` raise.
+    `audio`, `sample_rate`: as `load_audio` takes them. `options`: those of
+    `SpeechModel.transcribe`, except `stream`. The language is that of the channel with the longest
+    text. Raises what `load_audio` and `transcribe` raise.
     """
     if "stream" in options:
         raise ArgumentError("stream needs mixed channels: separate channels are sorted at the end")

@@ -27,13 +27,13 @@ from akunu.speech.model import SpeechModel
 from akunu.speech.transcription import Transcription
 
 _PROMPT_BYTES = 200
-"""How many words of earlier text the prompt has; sentences are that long."""
+"""Bytes of earlier text in the prompt: about a sentence."""
 _KEPT_SECONDS = 1.0
-"""Of audio without speech, what is kept: the beginning of a word is quiet."""
+"""How much audio without speech is kept: the beginning of a word is quiet."""
 _FEWEST_SAMPLES = SAMPLE_RATE // 10
 """Less audio is not a word."""
 _NOISE_SAMPLES = 16 * SAMPLE_RATE
-"""How much of what was heard says at least what is noise: see the energy detector."""
+"""How much audio is kept at least, for the energy detector to know the noise."""
 _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff]"
 """Characters of Thai, Lao, Burmese, Japanese and Chinese, which have no spaces between words."""
 
@@ -86,7 +86,7 @@ class LiveTranscription:
         self._longest = number("longest_seconds", longest_seconds, 5.0, 28.0)
         for name in ("stream", "progress", "sample_rate", "vad_options", "word_timestamps"):
             if name in options:
-                raise ArgumentError(f"{name} is not for live text")
+                raise ArgumentError(f"{name} has no effect on live text: leave it out")
         self._model = model
         # Half of the context is for what was said before; a token has a byte at least.
         self._most_prompt = min(_PROMPT_BYTES, model._open().context // 2 - 2)
@@ -237,7 +237,7 @@ def _without_last(said: Transcription) -> tuple[int, float] | None:
 
 
 def _words(text: str) -> list[str]:
-    """Return words with the space before them; what has no spaces, as Chinese, by its characters.
+    """Return words with the space before them; each character in scripts without spaces (Chinese).
 
     >>> _words(" Good morning."), _words("早上好")
     ([' Good', ' morning.'], ['早', '上', '好'])

@@ -283,7 +283,8 @@ class SpeechModel:
         where there is speech, see `speech_spans` (speech/activity); False takes all.
         `progress`: called with the seconds done and all. `batch`: this many stretches of speech at
         a time, none with the text before it as its prompt; a larger `kv_memory` has room for more
-        than six, or for more beams. `seed`: of what is drawn. `priority`: as for `Model.generate`.
+        than six, or for more beams. `seed`: of the random numbers. `priority`: as for
+        `Model.generate`.
 
         Raises AudioError for audio that cannot be read, ArgumentError for options that make no
         sense, DeviceError where the device failed.

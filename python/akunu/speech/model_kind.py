@@ -23,7 +23,7 @@ def is_speech_model(path: Path) -> bool:
             with open(config, "rb") as file:
                 found = json.loads(file.read(_MOST_CONFIG))
             return isinstance(found, dict) and found.get("model_type") == "whisper"
-        if not path.is_file():  # opening a pipe would wait for someone who writes into it
+        if not path.is_file():  # opening a pipe would wait for a writer
             return False
         with open(path, "rb") as file:
             beginning = file.read(4)

@@ -56,7 +56,7 @@ class SegmentStream(Iterator[Segment]):
         self._running.cancel()
 
     def close(self) -> None:
-        """The same, for who leaves a stream as one leaves a generator."""
+        """The same, under the name that generators have for it."""
         self.cancel()
 
     @property

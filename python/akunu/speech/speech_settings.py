@@ -23,7 +23,7 @@ _HEADS: Final = "whisper.alignment_heads"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechSettings:
-    """What stands in `generation_config.json`, and under keys of its own in a GGUF file."""
+    """Settings in `generation_config.json`, or under akunu's keys in a GGUF file."""
 
     is_multilingual: bool | None = None
     """None: the size of the vocabulary says it."""

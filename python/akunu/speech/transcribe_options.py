@@ -173,7 +173,9 @@ def _prompt(
     tokens = _tokens("prompt", given)
     for token in tokens:
         if not 0 <= token < tokenizer.vocab_size:
-            raise ArgumentError(f"prompt has token {token}; it has {tokenizer.vocab_size} tokens")
+            raise ArgumentError(
+                f"prompt has token {token}; ids go from 0 to {tokenizer.vocab_size - 1}"
+            )
     return _fitting("prompt", tokens, most)
 
 

@@ -27,7 +27,7 @@ class Spectrogram:
 
     mel: NDArray[np.float32]
     n_frames: int
-    """Of the audio."""
+    """Frames of the audio."""
     window: int
     """Frames that the encoder sees at once."""
 
@@ -106,7 +106,7 @@ def transcribe_windows(
     language: str | None,
     progress: Callable[[float], None],
 ) -> Iterator[Segment]:
-    """Yield the segments of audio; `progress` is told the seconds that are done."""
+    """Yield the segments of audio; `progress` is called with the seconds that are done."""
     said: list[int] = list(options.prompt)
     said_since = 0  # what is the next window's prompt
     seek = 0

@@ -84,10 +84,10 @@ def _characters(tokenizer: WhisperTokenizer, tokens: Sequence[int]) -> list[tupl
 def token_times(
     weights: NDArray[np.float32], wanted: slice, n_positions: int
 ) -> NDArray[np.float64]:
-    """Return the seconds at which the tokens of the rows that are wanted begin.
+    """Return the seconds at which the tokens of the `wanted` rows begin.
 
-    `weights`: of the alignment heads, [rows, heads, positions]; each row is of the token before the
-    one that it chooses. `n_positions`: of the window that are audio.
+    `weights`: attention of the alignment heads, [rows, heads, positions]; a row belongs to the
+    token before the one that it chooses. `n_positions`: positions of the window that are audio.
     """
     heard: NDArray[Any] = weights[:, :, :n_positions].astype(np.float64)
     shares: NDArray[Any] = heard / np.maximum(heard.sum(axis=2, keepdims=True), 1e-30)
@@ -100,7 +100,7 @@ def token_times(
 
 
 def _medians(values: NDArray[Any]) -> NDArray[Any]:
-    """Of each number and those around it, along the last axis; mirrored at both ends."""
+    """Medians of each number and its neighbours, along the last axis; mirrored at both ends."""
     pad = _MEDIAN // 2
     if values.shape[-1] <= pad:
         return values
@@ -129,7 +129,7 @@ def warp(cost: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]
         i = np.arange(max(0, diagonal - m + 1), min(n, diagonal + 1))
         j = diagonal - i
         ways = np.stack([total[i, j], total[i, j + 1], total[i + 1, j]])
-        # Of ways that cost the same, the next column; that is how Whisper's own program has it.
+        # Ways that cost the same take the next column, as Whisper's own program does.
         best = np.where(
             (ways[0] < ways[1]) & (ways[0] < ways[2]),
             0,

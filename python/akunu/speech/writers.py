@@ -47,7 +47,7 @@ class SubtitleLayout:
     """A subtitle for every word, which is underlined in it."""
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
+        """Raise ArgumentError for values that make no sense."""
         for name in ("max_line_width", "max_line_count", "max_words"):
             if getattr(self, name) is not None:
                 integer(name, getattr(self, name), 1)
@@ -76,7 +76,7 @@ def subtitle_layout(given: Mapping[str, Any]) -> SubtitleLayout:
 def render(transcription: Transcribed, format: str, layout: SubtitleLayout) -> str:
     """Return the text of a file of one of `FORMATS`; ArgumentError for another format."""
     if format not in FORMATS:
-        raise ArgumentError(f"there is no format {format!r}; there are {', '.join(FORMATS)}")
+        raise ArgumentError(f"format is {format!r}; it must be one of {', '.join(FORMATS)}")
     is_laid_out = layout.needs_words and format in ("srt", "vtt")
     if is_laid_out and transcription.segments and transcription.words is None:
         raise ArgumentError(

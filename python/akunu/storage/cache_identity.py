@@ -22,7 +22,7 @@ class KeyedModel(Protocol):
 
     @property
     def path(self) -> Path:
-        """Of the model's file or directory."""
+        """The model's file or directory."""
 
     @property
     def context(self) -> int:
@@ -62,7 +62,7 @@ def computed_on(native: _core.NativeModel) -> dict[str, str]:
     return {
         "akunu": akunu_version(),
         "device": device["backend"],
-        # Of a GPU its name, too: what it adds up in which order is its own.
+        # The name of a GPU matters, too: it decides the order in which sums are added up.
         "level": device["level"] or device["name"],
         "rotation": hashlib.blake2b(native.frequencies, digest_size=16).hexdigest(),
     }

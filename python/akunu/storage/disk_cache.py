@@ -1,8 +1,8 @@
-"""What a model keeps of prompts in a folder, for when it forgot them and for later processes.
+"""A model's prefixes in a folder: for prompts that left its memory, and for later processes.
 
-The engine reads and writes the files (src/cache/prefix_disk.h). Here the folder is chosen: each
-model has one of its own in `cache_dir`, for each way of loading it that changes a bit of its keys
-and values.
+The engine reads and writes the files (src/cache/prefix_disk.h). This module chooses the folder in
+`cache_dir`: there is one for each model and for each way of loading it that changes the bits of its
+keys and values.
 """
 
 from __future__ import annotations

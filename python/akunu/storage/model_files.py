@@ -33,7 +33,7 @@ class ModelDirectory(Mapping[str, Any]):
 
     @property
     def path(self) -> str:
-        """Of the directory."""
+        """The path of the directory."""
         return self._native.path
 
     @property
@@ -78,7 +78,7 @@ class WhisperCppModel(Mapping[str, Any]):
 
     @property
     def path(self) -> str:
-        """Of the file."""
+        """The path of the file."""
         return self.file.path
 
     @property

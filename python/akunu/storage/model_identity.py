@@ -1,4 +1,4 @@
-"""Which model a file of someone's keys and values belongs to: a digest of the model's files."""
+"""Which model a file of keys and values belongs to: a digest of the model's files."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def _digest(*parts: bytes | memoryview) -> str:
     return digest.hexdigest()
 
 
-# Of each entry of the header, its type.
+# The type of each entry of the header.
 _ENTRIES: Final[Mapping[str, type]] = {
     "akunu": str,
     "model": dict,

@@ -36,9 +36,9 @@ class State:
 
     tokens: tuple[int, ...] = ()
     messages: tuple[Mapping[str, Any], ...] | None = None
-    """Of a conversation, oldest first; None of a text."""
+    """A conversation's messages, oldest first; None: the session has plain text."""
     before: State | None = None
-    """Of a conversation: what it was before the latest append or reply."""
+    """The conversation before the latest append or reply."""
 
     def history(self) -> Iterator[State]:
         """Yield this state and those of the conversation before it, latest first."""
@@ -78,7 +78,7 @@ def save_session(model: KeyedModel, settings: ChatSettings, state: State, path: 
     tokens = np.array(state.tokens, np.uint32)
     entries: list[int] = []
     positions = np.empty(0, np.uint8)
-    # Of a context that is full the last token was chosen, and never read.
+    # If the context is full, the last token was chosen and never read.
     n_positions = min(len(tokens), model.context)
     if n_positions:
         entries, positions = native.save_positions(tokens[:n_positions])
@@ -174,7 +174,7 @@ def _described(computed_by: Mapping[str, Any]) -> str:
 
 
 def _conversation_of(settings: ChatSettings, state: State) -> dict[str, Any] | None:
-    """Return a conversation as JSON has it: each of its states as what it adds to the last."""
+    """Return a conversation as JSON data: for each state, what it adds to the one before."""
     if state.messages is None:
         return None
     states = []

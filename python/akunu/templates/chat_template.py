@@ -61,8 +61,8 @@ class ChatTemplate:
     def __init__(self, source: str, bos_token: str = "", eos_token: str = "") -> None:
         """Compile `source`; the other two are the texts that templates know by these names.
 
-        Raises ModelFormatError for a template that is not valid Jinja, ArgumentError for what is no
-        str.
+        Raises ModelFormatError for a template that is not valid Jinja, and ArgumentError for
+        arguments that are not str.
         """
         for name, text in (("source", source), ("bos_token", bos_token), ("eos_token", eos_token)):
             if not isinstance(text, str):
@@ -86,8 +86,8 @@ class ChatTemplate:
     def of(cls, tokenizer: Tokenizer) -> ChatTemplate:
         """Return the template of a model's file, or ChatML where it has none but ChatML's tokens.
 
-        `Tokenizer.notes` says where it is ChatML. Raises ModelFormatError for a template that is
-        no text or not valid Jinja, and UnsupportedModelError for a model that was not made for
+        `Tokenizer.notes` says if it is ChatML. Raises ModelFormatError for a template that is not
+        text or not valid Jinja, and UnsupportedModelError for a model that was not made for
         conversations.
         """
         if not isinstance(tokenizer, Tokenizer):

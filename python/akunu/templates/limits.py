@@ -176,7 +176,7 @@ def _limit_replace(text: str, old: Any = "", new: Any = "", *_: Any, **__: Any) 
 
 
 def _limit_lines(text: str, values: Iterable[Any]) -> None:
-    """Of filters that put something before or after each line: as if each word were a line."""
+    """Limit filters that add something to each line: each word counts as a line."""
     sizes = [len(value) if isinstance(value, str) else value for value in values]
     wide = max((size for size in sizes if isinstance(size, int)), default=0)
     limit(len(text.split()) * wide)

@@ -276,7 +276,7 @@ class TemplateHabits:
         message["tool_calls"] = calls
 
     def _fit_ids(self, messages: Conversation) -> None:
-        """Give calls and results ids that fit, and results the names of what was called."""
+        """Give calls and results matching ids, and results the names of the called functions."""
         names: dict[str, str] = {}
         waiting: list[str] = []
         count = 0

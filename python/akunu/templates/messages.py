@@ -34,7 +34,7 @@ _PLAIN: Final = frozenset({"role", "content"})
 _ASKING: Final = {"user": "assistant", "assistant": "user"}
 
 MOST_PARTS: Final = 10_000
-"""Of one content; each costs a template time, also where it is empty."""
+"""Most parts of a content; each costs a template time, even an empty one."""
 _IMAGES: Final = ("image", "image_url", "input_image")
 _ROLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _TEXT_PARTS: Final = ("text", "input_text", "output_text")
@@ -182,9 +182,9 @@ def _call(call: Any, where: str) -> dict[str, Any]:
 
 
 def plain(value: Any, where: str) -> Any:
-    """Copy JSON-like data, so that a template never meets an object with methods of its own.
+    """Copy JSON-like data, so that a template gets no object with methods of another class.
 
-    Raises ArgumentError, naming the place, for what is no such data.
+    Raises ArgumentError with the place of anything that is not such data.
     """
     if value is None or isinstance(value, bool):
         return value

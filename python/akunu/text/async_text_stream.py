@@ -174,7 +174,7 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
             self._place = None
 
     async def aclose(self) -> None:
-        """Cancel what is left; there are no more pieces after that. Closing twice is fine."""
+        """Cancel the rest; there are no more pieces after that. Closing twice is fine."""
         if self._place is not None:
             self._place.interrupt()
         self._end()
@@ -204,7 +204,7 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
         await self.aclose()
 
     def __del__(self) -> None:
-        """Cancel what no one can read any more."""
+        """Cancel a text that no one can read any more."""
         super().__del__()
         place: Place | None = getattr(self, "_place", None)
         if place is not None:
@@ -254,7 +254,7 @@ def streams_begun_together(
 
 
 class _Deltas(AsyncIterator[Delta]):
-    """An object rather than a generator: who leaves a loop over it leaves nothing to finish."""
+    """An object rather than a generator: a loop that ends early leaves nothing to finish."""
 
     def __init__(self, take: Callable[[], Awaitable[Delta | None]]) -> None:
         self._take = take

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Given = TypeVar("Given")
 
 MOST_BEGUN = SIDE_BY_SIDE + 16
-"""Of one call: a few more than run side by side wait, so that none of these places is empty."""
+"""Most texts of a call under way: more than run at once, so that the next one is always ready."""
 # How often Python's main thread wakes to run signal handlers (Ctrl-C): src/python/wait_until.h.
 _SIGNAL_INTERVAL_MS = 50
 

@@ -34,8 +34,8 @@ Start = Callable[
 ]
 """`start(tokens, options, before)`: a part, and the one that it continues from."""
 
-# Of a full context a quarter is made free: a shift moves or reads what it keeps, this few and large
-# ones are cheaper.
+# A shift frees a quarter of a full context. It moves the kept tokens or reads them again: a few
+# large shifts are cheaper than many small ones.
 _KEPT: Final = 0.75
 LONG: Final = 1 << 20
 """Characters whose tokens are not found in a moment."""
@@ -85,8 +85,8 @@ def newest_turns(
 def without_oldest(n_turns: int, prompt_without: Callable[[int], Sequence[int]]) -> Shorten:
     """Return what drops the oldest turns of a conversation: as few as must go, at most `n_turns`.
 
-    `prompt_without(n)` is its prompt without the oldest n. Of a reply that leaves no room for what
-    stays, the beginning goes.
+    `prompt_without(n)` is its prompt without the oldest n. If a reply leaves no room for the rest
+    of the prompt, the beginning of the reply is dropped.
     """
     prompts: dict[int, Sequence[int]] = {}
 

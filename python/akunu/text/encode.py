@@ -31,9 +31,9 @@ class Prompt:
 
     tokens: NDArray[np.uint32]
     rendered: Rendered = _PLAIN
-    """What reads the reply, and what it may be."""
+    """How the reply is read, and what it may be."""
     text: str | None = None
-    """Of a prompt that is one."""
+    """The prompt, if it is a text."""
     shorten: Shorten | None = None
     """How it is shortened where the context is full; None: its oldest tokens go."""
     images: Sequence[tuple[int, _core.Image]] = ()

@@ -1,6 +1,6 @@
-"""How likely the model found tokens: of those that it chose or was passed, and of the most likely.
+"""Log-probabilities of tokens: the chosen ones or those of the prompt, and the most likely ones.
 
-Logarithms of the probabilities that the model itself gives, before biases, penalties and filters.
+They are logarithms of the model's own probabilities, before biases, penalties and filters.
 """
 
 from __future__ import annotations

@@ -60,10 +60,10 @@ def render(
 ) -> Rendered:
     """Render a conversation with a model's chat template.
 
-    `reader`: of images, None where the model, of this `name`, reads none. Raises ArgumentError for
-    what the template refuses, and for a switch or a variable that it does not have;
-    ContextOverflowError for what is surely longer than `context` tokens and would take long; None:
-    it may have any length.
+    `reader`: reads images; None: the model, whose `name` errors mention, reads none. `context`:
+    most tokens; None: any number. Raises ArgumentError for messages that the template refuses, and
+    for a switch or a variable that it does not have. Raises ContextOverflowError for a conversation
+    that is certainly longer than `context` and would take long to encode.
     """
     messages: Any = request.messages
     prefill = None

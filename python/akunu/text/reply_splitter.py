@@ -121,7 +121,7 @@ class ReplySplitter:
         return self._taken()
 
     def finish(self, *, is_cut: bool = False) -> list[Delta]:
-        """Return what was held back, now that nothing comes any more.
+        """Return the text that was held back, at the end of the reply.
 
         `is_cut`: the model had more to say. What a marker or a call had begun with is not text
         then, nor is it where a stop string has ended the reply.

@@ -40,7 +40,7 @@ class Request:
     priority: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what has the wrong type."""
+        """Raise ArgumentError for values of the wrong type."""
         if self.priority or type(self.priority) is not int:
             object.__setattr__(self, "priority", priority_of(self.priority))
         if self.messages is None:

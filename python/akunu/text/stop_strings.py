@@ -61,7 +61,7 @@ class StopFinder:
         return seen[:shown]
 
     def finish(self) -> str:
-        """Return what was held back, now that no more text comes, or text of another part."""
+        """Return the text that was held back, at the end of this part."""
         held, self._held = self._held, ""
         self._matched = [0] * len(self._stops)
         return held

@@ -41,7 +41,7 @@ class Submitted:
     rendered: Rendered
     options: TextOptions
     text: str | None
-    """Of a prompt that is one."""
+    """The prompt, if it is a text."""
 
     def decoder(self, tokenizer: Tokenizer) -> ReplyDecoder:
         """Return what makes pieces of its tokens, and a Completion at its end."""
@@ -213,7 +213,7 @@ def adapter_shares(native: _core.NativeModel, adapters: object) -> dict[int, flo
     shares = {}
     for name, weight in wanted:
         if name not in loaded:
-            there = f"there is {', '.join(loaded)}" if loaded else "the model was loaded without"
+            there = f"the model has {', '.join(loaded)}" if loaded else "the model has no adapters"
             raise ArgumentError(f"adapters names {name!r}; {there}")
         shares[loaded.index(name)] = weight
     return shares

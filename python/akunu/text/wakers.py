@@ -192,7 +192,7 @@ async def result_of(function: Callable[[], Result]) -> Result:
 
 
 async def done(wakers: Wakers, pending: _core.PendingLogits) -> None:
-    """Wait until what is pending can be taken; who stops waiting cancels it."""
+    """Wait until a pending result can be taken; a caller that stops waiting cancels it."""
     place = wakers.join(pending)
     try:
         while not pending.is_done():

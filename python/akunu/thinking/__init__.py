@@ -1,1 +1,1 @@
-"""How models mark their thoughts, and how they are told whether to think."""
+"""How models mark their thinking, and how it is turned on and off."""

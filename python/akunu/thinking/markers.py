@@ -27,8 +27,8 @@ class ThinkingMarkers:
     closing: str
     """Stands after the thoughts."""
     answer_openings: tuple[str, ...] = ()
-    """What may stand between the thoughts, or where there are none the prompt, and the answer: a
-    part of neither. The longest first."""
+    """Texts that may be between the thinking, or the prompt if there is none, and the answer. They
+    are part of neither. The longest is first."""
     answer_closings: tuple[str, ...] = ()
     """Texts that end the answer and are not part of it."""
     further_openings: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ _OTHERS: Final = (
             ("<|start|>assistant to=user<|message|>", " to=user<|message|>"),
         ),
     ),
-    # Kimi K3: tags of its own, which its template puts together
+    # Kimi K3, whose template assembles its tags
     ThinkingFamily(
         ("<|open|>", "open_tag('think'"),
         ThinkingMarkers(
@@ -109,7 +109,7 @@ _OTHERS: Final = (
     ThinkingFamily(("<thought>",), ThinkingMarkers("<thought>", "</thought>")),
 )
 
-# Families with more signs come first: of two whose signs a template has, the more specific one.
+# Families with more signs come first: if a template has the signs of two, the more specific counts.
 FAMILIES: Final = tuple(
     sorted(
         (

@@ -1,7 +1,7 @@
-"""How a model is told whether to think, and how much: found in its chat template by rendering.
+"""How a model's thinking is switched, and how much of it: found by rendering its chat template.
 
-Templates ask for it under several names, and some read it in the system message. A name counts
-where it is in the template and its two values give different prompts.
+Templates read the switch under several names, and some read it in the system message. A name counts
+if it is in the template and its two values give different prompts.
 
 >>> from akunu.templates.chat_template import ChatTemplate
 >>> template = ChatTemplate("{% if enable_thinking %}<think>{% endif %}")
@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
+from akunu.common.checks import in_words
 from akunu.errors import ArgumentError
 from akunu.thinking.markers import FAMILIES, markers_of
 
@@ -160,7 +161,7 @@ class ThinkingSwitch:
             return "has no switch for it"
         if words == ["True"]:
             return "knows True only: it has no switch"
-        return f"knows {', '.join(words[:-1])} and {words[-1]}"
+        return f"knows {in_words(words, 'and')}"
 
     def _has(self, pattern: str) -> bool:
         return re.search(pattern, self._source) is not None

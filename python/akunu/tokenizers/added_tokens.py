@@ -21,7 +21,7 @@ from akunu.tokenizers.library_steps import library_normalizer
 ADDED: Final = "akunu.tokenizer.added_tokens"
 """A number for each, in the order of the library: id * 32 + `AddedToken.number`."""
 
-# Of Unicode's White_Space; str.isspace() takes U+001C to U+001F for spaces, too.
+# Unicode's White_Space; str.isspace() takes U+001C to U+001F for spaces, too.
 WHITE_SPACE: Final = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"

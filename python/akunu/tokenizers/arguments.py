@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 
 def ordered(name: str, given: Iterable[Item], wanted: str) -> Iterable[Item]:
-    """Return what has an order and is no text; ArgumentError for anything else."""
+    """Return a value that has an order and is not a text; ArgumentError for anything else."""
     if not isinstance(given, (str, bytes, bytearray, memoryview, Set, Mapping)):
         with suppress(TypeError):
             return iter(given)

@@ -2,7 +2,7 @@
 
 `tokenizer.json` is what the `tokenizers` library runs: it has tokens, merges, and how text is cut
 into words. It is translated into a `Vocabulary`, so that tokens, templates and grammars work as
-with a GGUF file; what has no translation is refused by name. `tokenizer_config.json`,
+with a GGUF file; a part without a translation is refused by name. `tokenizer_config.json`,
 `config.json`, `generation_config.json` and `chat_template.jinja` add which tokens open and end a
 text, and the chat template.
 """
@@ -440,7 +440,7 @@ def _add_special(
         read.notes.append(
             f"eos_token_id {unknown[0]} is ignored: {_TOKENIZER} has {len(read.tokens)} tokens"
         )
-    # A template of an encoder names tokens of its own.
+    # An encoder's template names other tokens.
     is_wordpiece_frame = read.metadata["tokenizer.ggml.model"] == "bert"
     if read.frame is not None and read.frame.behind is not None and not is_wordpiece_frame:
         read.metadata["tokenizer.ggml.eos_token_id"] = read.frame.behind
@@ -470,7 +470,7 @@ def _content(token: object) -> str:
 
 
 def _template(directory: Path, settings: dict[str, Any]) -> tuple[str | None, list[str]]:
-    """Return the chat template and notes: of its own file, else of the tokenizer's settings."""
+    """Return the chat template and notes, from chat_template.jinja or the tokenizer's settings."""
     path = directory / _TEMPLATE
     if path.is_file():
         try:

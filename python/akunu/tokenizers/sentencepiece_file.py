@@ -25,8 +25,8 @@ _NORMAL: Final = 1  # of a piece's type, whose numbers are GGUF's
 def read_sentencepiece(path: Path) -> dict[str, Any]:
     """Return a tokenizer's numbers under the keys of GGUF.
 
-    Raises ModelFormatError for what is no such file, and UnsupportedModelError for a model that is
-    no byte-pair encoding or normalises text.
+    Raises ModelFormatError for any other file, and UnsupportedModelError for a model that is not a
+    byte-pair encoding or normalises text.
     """
     try:
         if path.stat().st_size > _LARGEST:

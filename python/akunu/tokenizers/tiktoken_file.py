@@ -27,8 +27,8 @@ _RESERVED: Final = 256
 def read_tiktoken(path: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tokenizer's numbers under the keys of GGUF; `settings`: tokenizer_config.json.
 
-    Raises ModelFormatError for what is no such file, and UnsupportedModelError where no one says
-    how it cuts text.
+    Raises ModelFormatError for any other file, and UnsupportedModelError if akunu does not know how
+    it splits text into words.
     """
     family = _FAMILY.get(str(settings.get("tokenizer_class")))
     if family is None:

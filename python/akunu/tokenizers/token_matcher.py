@@ -18,7 +18,7 @@ class TokenMatcher:
     def __init__(
         self, tokens: Mapping[str, int], rules: Mapping[int, AddedToken] | None = None
     ) -> None:
-        """Prepare to find these non-empty texts; `rules`: of tokens that have some, by id."""
+        """Prepare to find these non-empty texts; `rules`: by ids of the tokens that have one."""
         self._tokens = dict(tokens)
         self._rules = {
             index: rule

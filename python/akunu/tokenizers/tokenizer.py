@@ -44,8 +44,8 @@ from akunu.tokenizers.vocabulary import (
     read_vocabulary,
 )
 
-# What the library's tables take for a token or a merge. It cannot be asked: 34 MiB were
-# measured for 151,936 tokens and 151,399 merges.
+# Memory of the library's tables for a token or a merge. The library does not report it: 34 MiB
+# were measured for 151,936 tokens and 151,399 merges.
 _LIBRARY_BYTES = 120
 
 
@@ -57,10 +57,10 @@ class Tokenizer:
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        """Make the tokenizer of a vocabulary; what merges text is built for the first text."""
+        """Make the tokenizer of a vocabulary; its encoder is built for the first text."""
         text_models.check(vocabulary)
         self._vocabulary = vocabulary
-        # Of ordinary text, without and with control tokens that are found in normalised text.
+        # Encoders of ordinary text, without and with the control tokens found in normalised text.
         self._encoders: list[Encode | None] = [None, None]
         self._library_bytes = 0
         self._packed_merges = b""  # once the library has its own copy
@@ -335,8 +335,8 @@ class Tokenizer:
         """Return pieces (see `encode_pieces`) without the white space that a token next to it
         takes.
 
-        Some models' tokens do, those of Phi-3 what stands after them. Other tokens in that space
-        stay, as the `tokenizers` library has it.
+        Tokens of some models take it; those of Phi-3 take the white space after them. Other tokens
+        in that space stay, as in the `tokenizers` library.
         """
         if type(pieces) is not list:
             pieces = ordered("pieces", pieces, "a sequence of str and int")

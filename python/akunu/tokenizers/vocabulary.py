@@ -103,17 +103,17 @@ class Vocabulary:
     chat_template: str | None
     chat_template_fault: str  # why the file's template cannot be used, "" where nothing is wrong
     notes: tuple[str, ...]  # what the file says and was ignored, a line each
-    # Of those with `add_space_prefix`: whether text after a special token has none.
+    # With `add_space_prefix`: whether text after a special token gets no space.
     space_prefix_at_start_only: bool = False
-    # What stands between two texts that are read together; (): the file does not say.
+    # Tokens between two texts that are read together; (): the file does not say.
     pair_between: tuple[int, ...] = ()
-    # Of "t5": what happens to a text before pieces are looked for; of WORD_MODELS also how tokens
-    # are written; as JSON.
+    # JSON. Model "t5": what happens to a text before pieces are looked for. WORD_MODELS: also how
+    # tokens are written.
     steps: str = ""
     pair_has_types: bool = False  # whether tokens of the second text are of another type
-    # Likewise: whether text that begins with a space gets no other one.
+    # With `add_space_prefix`: whether text that begins with a space gets no other one.
     space_prefix_unless_there: bool = False
-    # Of "llama": whether added tokens are found before spaces are replaced by U+2581.
+    # Model "llama": whether added tokens are found before spaces are replaced by U+2581.
     spells_spaces_late: bool = False
     # By id: added tokens for which the type alone does not say how they are found in a text, in
     # the order in which they are tried. From a tokenizer.json: all added tokens.

@@ -1,8 +1,8 @@
 """WordLevel and WordPiece of a tokenizer.json, run by the `tokenizers` library as the file says.
 
-Normalizer and pre-tokenizer may be any that the library has; of decoders, those by which a token
-adds the same bytes to every text. WordPiece exactly as BERT has it is read by `_wordpiece_json`,
-under the keys of GGUF.
+The normalizer and the pre-tokenizer may be any that the library has. The decoder must be one with
+which a token adds the same bytes to every text. `_wordpiece_json` reads WordPiece exactly as BERT
+has it, under the keys of GGUF.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class ToolCall:
     is_cut: bool = False
     """Whether `max_tokens` or the context ended the reply within it: do not call anything then.
 
-    `arguments_text` is what there is of the arguments, and no JSON.
+    `arguments_text` is the part of the arguments that was generated, not complete JSON.
     """
 
     @property
@@ -48,8 +48,8 @@ class ToolCall:
         if self.is_cut:
             raise AkunuError(
                 f"the call of {self.name} is cut: the reply ended within it (finish_reason "
-                '"length"); `arguments_text` has what there is. Allow more max_tokens, or a longer '
-                "context"
+                '"length"); `arguments_text` has the part that was generated. Allow more '
+                "max_tokens, or a longer context"
             )
         found: dict[str, Any] = json.loads(self.arguments_text)
         return found

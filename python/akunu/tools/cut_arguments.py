@@ -18,14 +18,14 @@ _CLOSERS: Final = {"{": "}", "[": "]"}
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments of a call; of one that was cut, those that are there."""
+    """Return the arguments of a call; if the call was cut, those that are complete."""
     return arguments_so_far(call.arguments_text) if call.is_cut else _read(call.arguments_text)
 
 
 def arguments_so_far(text: str) -> dict[str, Any]:
-    """Return the object that a text begins: without a string that is not complete, or a key.
+    """Return the object that a text begins, without a string or a key that is not complete.
 
-    Raises ValueError for what begins no object.
+    Raises ValueError for a text that does not begin an object.
 
     >>> arguments_so_far('{"city": "Rome", "days": [1, 2, "thr')
     {'city': 'Rome', 'days': [1, 2]}
@@ -33,7 +33,7 @@ def arguments_so_far(text: str) -> dict[str, Any]:
     if not begins_object(text):
         raise ValueError("it does not begin an object")
     closers = ""  # of the arrays and objects around this place
-    end, closing = 0, "{}"  # of what is whole, and what closes it
+    end, closing = 0, "{}"  # the end of the complete part, and the characters that close it
     in_string = is_escaped = False
     for at, character in enumerate(text):
         if in_string:

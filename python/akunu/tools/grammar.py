@@ -240,7 +240,7 @@ class _Rules:
         return self._json({"type": "object", **schema})
 
     def _json(self, schema: Any) -> str:
-        # What no grammar can hold (uniqueItems, for example) is left to who takes the call.
+        # Some keywords have no grammar (uniqueItems): the code that runs the call checks them.
         compiled = json.loads(from_schema(schema, weaken=True).llguidance)["grammars"][0]
         if "lark_grammar" in compiled:  # of numbers that a schema does not hold exactly
             name = f"part_{len(self._parts)}"

@@ -21,8 +21,8 @@ Emit = Callable[[str], Any]
 def read_value(reader: TextReader, emit: Emit | None = None) -> Waiting[bool]:
     """Read a value that begins at the reader's place; return whether there is a valid one.
 
-    `emit` gets its text, as soon as it has come; a text that turns out to be invalid has then been
-    given away in part.
+    `emit` gets its text as soon as it arrives, so it also gets the first part of a text that turns
+    out to be invalid.
     """
     value = _Value(reader, emit)
     return (yield from value.read())

@@ -337,7 +337,7 @@ class _Call:
 
 
 def _as_object(text: str) -> str | None:
-    """Return the text of the object that some write as a string, or as null; None: it is none."""
+    """Return the text of an object that some models write as a string or as null, else None."""
     value = json.loads(text)
     if isinstance(value, dict):
         return text
@@ -352,7 +352,7 @@ def _as_object(text: str) -> str | None:
 
 
 def begins_with_marker(way: Notation, text: str) -> bool:
-    """Whether a text, or what there is of it, begins as no answer would."""
+    """Whether a text, or its part so far, begins with a marker that no answer begins with."""
     openings = [opening for opening in way.openings if len(opening) > 1 and MARKING & set(opening)]
     first = first_word(text)
     return len(first) > 1 and any(

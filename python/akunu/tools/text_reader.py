@@ -21,7 +21,7 @@ class TextReader:
         self.at = 0
         self.is_over = False
         self.is_cut = False  # it is over, and more would have followed
-        self.lacked_text = False  # a parser needed more than there is; who asks sets it back
+        self.lacked_text = False  # a parser needed more text than there is; the caller resets it
 
     @property
     def rest(self) -> str:

@@ -1,4 +1,4 @@
-"""What becomes of `tools`, `tool_choice` and `parallel_tool_calls` in one chat."""
+"""What `tools`, `tool_choice` and `parallel_tool_calls` mean for one chat."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def chat_tools(
     choice: object,
     parallel: object,
 ) -> ChatTools:
-    """Check the arguments of a chat that are about tools, and say how they are used.
+    """Check a chat's arguments about tools, and return how they are used.
 
-    Raises ArgumentError for what makes no sense, and UnsupportedModelError where a call is wanted
-    of a model whose notation is not known.
+    Raises ArgumentError for values that make no sense, and UnsupportedModelError if a call is
+    required and the model's notation is not known.
     """
     if not isinstance(parallel, bool):
         raise ArgumentError(f"parallel_tool_calls is {parallel!r}; it must be True or False")

@@ -172,7 +172,7 @@ class ParameterReader:
         return True
 
     def _closing_key(self, place: int, key: str) -> str:
-        """Return the key that the closing tag repeats, if it does, with what follows it."""
+        """Return the key that the closing tag repeats, if it does, and the text after the key."""
         rest = self._parts[place + 2 : place + 4]
         if len(rest) == 2 and rest[0] == NotationField("key") and isinstance(rest[1], Literal):
             return key + first_word(rest[1].text)
@@ -244,9 +244,9 @@ class ParameterReader:
 
 
 def read_python(reader: TextReader, emit: Emit) -> Waiting[bool]:
-    """Read `(key=value, ...)`; return whether that is what is there. `emit` gets it as JSON.
+    """Read `(key=value, ...)`; return whether the text has this form. `emit` gets it as JSON.
 
-    Where the text is cut, those before the last comma are given away.
+    If the text is cut, `emit` gets the arguments before the last comma.
     """
     begin = comma = reader.at
     depth = 0

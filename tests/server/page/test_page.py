@@ -217,7 +217,7 @@ def test_settings_are_sent_and_what_makes_no_sense_is_said(opened: Any) -> None:
     page.fill("#set-temperature", "warm")
     page.locator("#set-temperature").blur()
     assert page.inner_text("#mistake-temperature") == (
-        "This must be a number. The setting stays as it was."
+        "This must be a number. The setting is unchanged."
     )
 
 

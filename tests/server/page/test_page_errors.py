@@ -16,7 +16,7 @@ def test_the_page_asks_for_a_key_and_forgets_it_with_the_tab(
         page = opened(str(client.base_url), ready=False)
         page.fill("#key", "wrong")
         page.press("#key", "Enter")
-        page.wait_for_selector("dialog >> text=The server does not take the key")
+        page.wait_for_selector("dialog >> text=The server refused the key")
         page.fill("#key", "secret")
         page.press("#key", "Enter")
         page.wait_for_selector("select.model option", state="attached")
@@ -35,7 +35,7 @@ def test_a_full_context_says_how_much_too_long_it_is(
         page.wait_for_selector(".failure")
         said = page.inner_text(".failure")
     assert "The context is full" in said
-    assert "the model has room for 64" in said
+    assert "the context of the model has 64" in said
 
 
 def test_a_server_that_is_gone_is_said_and_found_again(
@@ -72,5 +72,5 @@ def test_a_busy_server_is_told_from_a_broken_one(opened: Any) -> None:
     cut = events({"content": "Half a"}).split("data: [DONE]")[0]
     page.route(ROUTE, lambda route: route.fulfill(body=cut, content_type="text/event-stream"))
     page.click(".failure >> text=Try again")
-    page.wait_for_selector(".failure >> text=Broken off")
+    page.wait_for_selector(".failure >> text=Connection lost")
     assert page.inner_text(".message.assistant .body .prose") == "Half a"

@@ -199,7 +199,7 @@ def test_a_model_that_reads_no_images_has_no_button_and_takes_none(opened: Any) 
     reply(page)
     assert not page.is_visible("[aria-label='Attach images']")
     hand_over(page, "drop", "main", PICTURE)
-    page.wait_for_selector(".notice >> text=reads no images")
+    page.wait_for_selector(".notice >> text=does not read images")
     assert page.locator(ATTACHED).count() == 0
 
 
@@ -290,7 +290,7 @@ def test_a_browser_without_room_keeps_the_conversation_and_says_that_the_image_i
         {"origin": str(reader.base_url).rstrip("/"), "quotaSize": 700_000},
     )
     attach(page, large)
-    page.wait_for_selector(".notice >> text=large.png lasts until this page is closed")
+    page.wait_for_selector(".notice >> text=could not store large.png")
     ask(page, "What?")
     assert reply(page) == "Yes."
     assert len(asked[0]["messages"][0]["content"]) == 2
@@ -341,7 +341,7 @@ def test_images_without_room_come_with_the_same_file_once_there_is_room(
         other.wait_for_selector(f".notice >> text={said}")
 
     session.send("Storage.overrideQuotaForOrigin", room)
-    bring("1 imported. Images last until this page is closed")
+    bring("1 imported. The browser could not store the images")
     session.send("Storage.overrideQuotaForOrigin", {"origin": room["origin"]})
     other.reload()
     bring("1 were here already")

@@ -12,7 +12,7 @@ def test_thoughts_are_folded_until_one_opens_them(opened: Any) -> None:
     answer_with(page, events({"reasoning_content": "Let me see."}, {"content": "Yes."}))
     ask(page, "Is it?")
     assert reply(page) == "Yes."
-    assert page.inner_text(".assistant .thinking summary") == "Thoughts (3 words)"
+    assert page.inner_text(".assistant .thinking summary") == "Thinking (3 words)"
     assert not page.is_visible(".assistant .thinking .prose")
     page.click(".assistant .thinking summary")
     assert page.inner_text(".assistant .thinking .prose") == "Let me see."

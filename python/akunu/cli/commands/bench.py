@@ -30,6 +30,7 @@ from akunu.cli.model_file import format_totals, parameter_count, short_count, we
 from akunu.cli.options import load_options
 from akunu.cli.terminal import console
 from akunu.cli.terminal.progress import Progress
+from akunu.common.checks import in_words
 from akunu.errors import AkunuError, UnsupportedModelError
 from akunu.model import Model
 from akunu.options.engine_limits import MAX_THREADS
@@ -72,7 +73,7 @@ class BenchCommand:
     def run(self) -> int:
         """Measure every test and write it to stdout as soon as it is done."""
         if self.output not in FORMS:
-            raise console.UsageError(f"--output is {self.output!r}; it must be {', '.join(FORMS)}")
+            raise console.UsageError(f"--output is {self.output!r}; it must be {in_words(FORMS)}")
         if self.repetitions < 1:
             raise console.UsageError(f"--repetitions is {self.repetitions}; it must be 1 or more")
         tests = bench_plan.plan(

@@ -17,12 +17,13 @@ from akunu.cli.options import load_options
 from akunu.cli.terminal import console
 from akunu.cli.terminal.progress import Progress
 from akunu.cli.terminal.tables import write_rows
+from akunu.common.checks import in_words
 from akunu.errors import ArgumentError
 from akunu.model_facts import ModelConfig
 from akunu.options.load_options import kv_bytes
 from akunu.options.text_options import LoadOptions
 
-_PAGE = 256  # the cache is given out in pages of this many positions
+_PAGE = 256  # positions of a page of the KV cache
 _SPEEDS = ("prompt_tokens_per_second", "reply_tokens_per_second", "all_tokens_per_second")
 _HEADER = ("prompts", "first token, ms", "", "", "between, ms", "", "", "prompt", "reply", "all")
 
@@ -44,8 +45,9 @@ class BenchTextsCommand:
 
     def run(self) -> int:
         """Measure every case, and write the table or the JSON."""
-        if self.reply_tokens < 2 or self.rounds < 1:
-            raise console.UsageError("--reply-tokens must be 2 or more, and --rounds 1 or more")
+        for option, value, least in (("-n", self.reply_tokens, 2), ("-r", self.rounds, 1)):
+            if value < least:
+                raise console.UsageError(f"{option} is {value}; it must be {least} or more")
         baseline = _read(self.compare) if self.compare else None
         path = model_path(self.model)
         asked = load_options(device=self.device, threads=self.threads, kv_type=self.kv_type)
@@ -96,16 +98,16 @@ class BenchTextsCommand:
         for name in names:
             if name not in LENGTHS:
                 raise console.UsageError(
-                    f"--prompts has {name!r}; possible are {', '.join(LENGTHS)}"
+                    f"--prompts has {name!r}; it may have {in_words(tuple(LENGTHS), 'and')}"
                 )
             needed = LENGTHS[name] + self.reply_tokens
             if needed <= positions:
                 kept.append(name)
                 continue
-            why = f"{name} prompts and their replies take {needed} positions; the model has "
+            why = f"a prompt and its reply take {needed} positions; the model has "
             if self.prompts is not None or name == names[0]:
-                raise console.UsageError(f"{why}{positions}")
-            console.say(f"akunu: {why}{positions}: left out")
+                raise console.UsageError(f"{name} prompts: {why}{positions}")
+            console.say(f"akunu: {name} prompts are left out: {why}{positions}")
         widths = [1, 4, 16]
         if self.side_by_side is not None:
             widths = bench_plan.numbers(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from akunu import _core
 from akunu.cli.loading import model_path
-from akunu.cli.output_file import available_threads, report_made, write_made
+from akunu.cli.output_file import report_made, thread_count, write_made
 from akunu.cli.terminal import console
 from akunu.common.atomic_file import check_target
 from akunu.convert.directory_source import DirectorySource
@@ -30,10 +30,8 @@ class ConvertCommand:
     as_json: bool
 
     def run(self) -> int:
-        """Write the file, and to stdout what became of it."""
-        threads = self.threads if self.threads is not None else available_threads()
-        if threads < 1:
-            raise console.UsageError(f"--threads is {threads}; it must be 1 or more")
+        """Write the file, and a report on it to stdout."""
+        threads = thread_count(self.threads)
         path = model_path(self.source)
         if not _core.is_model_directory(path):
             raise ArgumentError(

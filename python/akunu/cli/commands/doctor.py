@@ -1,4 +1,4 @@
-"""`akunu doctor`: what was found and chosen, and why; and whether it works."""
+"""`akunu doctor`: checks an installation, and shows what it found and chose."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _ANSWER = "19"
 
 
 def examine(cache_dir: str | None = None) -> int:
-    """Write what there is to stdout; return 1 where something does not work.
+    """Write a report to stdout; return 1 if something does not work.
 
-    The files in `cache_dir` are counted, and prefixes are written there and read back.
+    It counts the files in `cache_dir`, writes prefixes there and reads them back.
     """
     write_facts("program", _program())
     problem = _examine_devices()
@@ -63,7 +63,7 @@ def _version(name: str) -> str:
 
 
 def _examine_devices() -> str:
-    """Write the devices and the levels of their kernels; return what is wrong, or ""."""
+    """Write the devices and the levels of their kernels; return a problem, or ""."""
     try:
         show_devices()
         print()
@@ -114,7 +114,7 @@ def _history() -> str:
 
 
 def _try_ember() -> str:
-    """Load the model inside the package and ask it something; return what is wrong, or ""."""
+    """Load the model inside the package and ask it something; return a problem, or ""."""
     try:
         started = time.perf_counter()
         with akunu.load() as model:

@@ -67,9 +67,9 @@ def truncation_as_option() -> Iterator[None]:
 def texts_of(
     given: list[str], path: Path | None, *, json_lines: bool, command: str = "embed"
 ) -> list[str]:
-    """Return the texts of arguments, or of a file's lines; empty lines are none, which is said.
+    """Return the texts of arguments, or of a file's lines; a note counts the empty lines it skips.
 
-    `json_lines`: each line is a JSON text, or an object that has one as "text". Raises UsageError.
+    `json_lines`: each line is a JSON string, or an object with one as "text". Raises UsageError.
     """
     if given and path is not None:
         raise console.UsageError("texts are set by arguments and by --file: use one of them")
@@ -84,8 +84,8 @@ def texts_of(
     if not numbered:
         raise console.UsageError("there is no text: every line is empty")
     if n_empty := len(lines) - len(numbered):
-        what = "1 empty line is" if n_empty == 1 else f"{n_empty} empty lines are"
-        console.say(f"akunu: {what} left out: the numbers of texts do not include it")
+        lines_left = "1 empty line is" if n_empty == 1 else f"{n_empty} empty lines are"
+        console.say(f"akunu: {lines_left} skipped, also in the numbers of texts")
     if not json_lines:
         return [line for _, line in numbered]
     return [_from_json(line, number) for number, line in numbered]

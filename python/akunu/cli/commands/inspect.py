@@ -1,4 +1,4 @@
-"""`akunu inspect`: what is in a model's file, and what it takes to run it."""
+"""`akunu inspect`: shows the contents of a model file and the memory to run it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LONGEST_VALUE = 200  # characters of a value in the table
 
 
 def show_model(name: str, options: LoadOptions, *, as_json: bool) -> int:
-    """Write what is known about a model to stdout, as tables or as JSON.
+    """Write the facts about a model to stdout, as tables or as JSON.
 
     Raises AkunuError where there is no such model, or no such device.
     """

@@ -1,4 +1,4 @@
-"""`akunu listen`: what is said into a microphone, as it is said."""
+"""`akunu listen`: transcribes a microphone while someone speaks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ListenCommand:
     seconds: float | None
     """How long to listen; None: until Ctrl-C."""
     arguments: dict[str, Any]
-    """Of `LiveTranscription`."""
+    """Arguments of `LiveTranscription`."""
 
     def run(self) -> int:
         """Listen, and write; raises what loading and recording raise."""
@@ -99,7 +99,7 @@ class _PlainLines:
 
 
 class _TerminalLines:
-    """Shows what is confirmed and, dimmed, what may still change after it."""
+    """Shows confirmed text and, dimmed, the text after it that may still change."""
 
     def __init__(self) -> None:
         width = console.terminal_size(sys.stdout)[0]
@@ -116,7 +116,7 @@ class _TerminalLines:
             self._painter.restart()
 
     def keep(self) -> None:
-        """Take away what is tentative: the last reading says it anew."""
+        """Remove the text that may still change: the last reading writes it again."""
         self._show("")
 
     def _show(self, tentative: str) -> None:

@@ -36,9 +36,10 @@ class Kind:
     name: str
     count: int
     seconds: float
-    """Of all of them together."""
+    """Time of all of them together."""
     share: Share | None = None
-    """Of what the machine can do; None where that was not measured, or little is to be done."""
+    """The share of the machine's limits that they reach; None if it was not measured, or if they
+    have too little work."""
 
     def facts(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -63,7 +64,7 @@ def show_profile(
     """Write how long each kind of command of one step takes, the longest first."""
     for option, value, least in (("-p", n_prompt, 0), ("-d", depth, 0), ("-r", repetitions, 1)):
         if value < least:
-            raise UsageError(f"{option} must be {least} or more, got {value}")
+            raise UsageError(f"{option} is {value}; it must be {least} or more")
     path = model_path(name)
     refuse_encoder(path, options, "profile")
     options = measured_threads(path, options)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from akunu.cli.loading import model_path
-from akunu.cli.output_file import available_threads, report_made, some, write_made
+from akunu.cli.output_file import report_made, some, thread_count, write_made
 from akunu.cli.terminal import console
 from akunu.cli.terminal.progress import Progress
 from akunu.common.atomic_file import check_target
@@ -42,11 +42,9 @@ class QuantizeCommand:
     as_json: bool
 
     def run(self) -> int:
-        """Write the file, and to stdout what became of it."""
+        """Write the file, and a report on it to stdout."""
         wishes = self._wishes()
-        threads = self.threads if self.threads is not None else available_threads()
-        if threads < 1:
-            raise console.UsageError(f"--threads is {threads}; it must be 1 or more")
+        threads = thread_count(self.threads)
         path = model_path(self.source)
         started = time.monotonic()
         file = open_source(path)
@@ -93,12 +91,13 @@ class QuantizeCommand:
         if sum(each is not None for each in given) != 1:
             raise console.UsageError("set one of TYPE, --bits and --bytes")
         if self.bits is not None and not 0 < self.bits <= 16:
-            raise console.UsageError(f"--bits is {self.bits}; it must be above 0 and at most 16")
+            raise console.UsageError(f"--bits is {self.bits:g}; it must be above 0, up to 16")
         if self.most_bytes is not None and self.most_bytes < 1:
             raise console.UsageError(f"--bytes is {self.most_bytes}; it must be 1 or more")
         if self.type_name is None and (self.pure or self.output_type or self.embedding_type):
             raise console.UsageError(
-                "--bits and --bytes choose every format, so --tensor cannot set one"
+                "--pure, --output-type and --embedding-type need a TYPE; --bits and --bytes choose "
+                "the formats, except those that --tensor sets"
             )
 
         def chosen(name: str | None, option: str) -> str | None:

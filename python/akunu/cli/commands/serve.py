@@ -43,7 +43,7 @@ def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str,
 
     def ready(address: str) -> None:
         ends.enter_context(noted(address, served.names, servers_folder()))
-        others = "" if discover is None else " and what it finds on this machine"
+        others = "" if discover is None else " and the models found on this machine"
         console.tell(f"akunu: serving {', '.join(served.names)}{others} at {address}/v1")
 
     with ExitStack() as ends:

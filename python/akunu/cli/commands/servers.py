@@ -36,7 +36,7 @@ def show_servers(*, as_json: bool) -> int:
 
 
 def stop_servers(wanted: Sequence[str], *, all_of_them: bool) -> int:
-    """End servers, which finish what is under way; say which ones ended.
+    """End servers after their running requests; report which ones ended.
 
     `wanted`: process ids or ports; without any, there must be only one server.
     """

@@ -1,4 +1,4 @@
-"""`akunu transcribe`: what is said in files, as text, subtitles and data."""
+"""`akunu transcribe`: writes the speech in files as text, subtitles or data."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from akunu.cli.options import usage_error
 from akunu.cli.speech_model import load_speech_model
 from akunu.cli.terminal import console
 from akunu.cli.terminal.progress import Progress
 from akunu.cli.wording import reason
 from akunu.common.atomic_file import atomic_write, check_target
+from akunu.common.checks import in_words
 from akunu.errors import AkunuError, ArgumentError
 from akunu.options.text_options import LoadOptions
 from akunu.speech.audio import AudioSource, load_audio
@@ -49,11 +51,11 @@ class TranscribeCommand:
     """How many files are transcribed at once."""
     force: bool
     skips: bool
-    """Whether files that are there stay, and the work is only for those that are not."""
+    """Whether existing files stay, so that only the missing ones are made."""
     layout: dict[str, Any]
     """How subtitles are set: the fields of `SubtitleLayout`."""
     arguments: dict[str, Any]
-    """Of `SpeechModel.transcribe`."""
+    """Arguments of `SpeechModel.transcribe`."""
     _targets: dict[str, dict[str, Path]] = field(default_factory=dict)
     """What each file is written as, by format."""
 
@@ -83,16 +85,16 @@ class TranscribeCommand:
         return console.EXIT_ERROR if n_failed else 0
 
     def _check(self) -> None:
-        """Refuse what makes no sense before the work; raises UsageError and ArgumentError."""
+        """Check everything before the work; raises UsageError and ArgumentError."""
         if not self.files:
             raise console.UsageError("there is no file: name one or more, or - for standard input")
         for each in self.formats:
             if each not in FORMATS:
-                raise console.UsageError(f"--format is '{each}'; there are {', '.join(FORMATS)}")
+                raise console.UsageError(f"--format is '{each}'; it must be {in_words(FORMATS)}")
         try:
             layout = subtitle_layout(self.layout)
         except ArgumentError as error:
-            raise console.UsageError(str(error)) from None
+            raise usage_error(error) from None
         if layout.needs_words and not self.arguments["word_timestamps"]:
             raise console.UsageError("a layout of subtitles needs times of words: add --words")
         if self.jobs < 1:
@@ -203,7 +205,7 @@ class TranscribeCommand:
         self._write(name, said, began)
 
     def _write(self, name: str, said: Transcription, began: float) -> None:
-        """Write the files of one; says what became of it."""
+        """Write the files of one transcription and report them."""
         for form, target in self._targets.get(name, {}).items():
             with atomic_write(target, force=self.force) as file:
                 file.write(said.render(form, **self.layout).encode())

@@ -422,7 +422,7 @@ class ChatCommands:
             _say("there is nothing to remove")
             return
         if count > len(turns):
-            _say(f"only {counted(len(turns), 'turn')} can be removed; none was")
+            _say(f"the conversation has only {counted(len(turns), 'turn')}; nothing was removed")
             return
         for _ in range(count):
             session.conversation.undo()
@@ -521,7 +521,7 @@ def _file(name: str) -> Path:
 
 
 def _paths(start: str, *, models: bool) -> list[str]:
-    """Return the files and folders whose path begins like this; of files, models only."""
+    """Return files and folders whose path begins with `start`; `models`: only model files."""
     folder, slash, name = start.rpartition("/")
     try:
         entries = sorted(_file(folder + slash or ".").iterdir())

@@ -27,10 +27,10 @@ class Entry:
 
 
 def parse_entry(typed: str) -> Entry:
-    r"""Return what is meant by a complete text.
+    r"""Return a complete text as a question or a command.
 
-    Only one line can be a command, or one whose argument stands between three quotation marks: a
-    pasted text that begins with a slash is a question.
+    A command is one line, or has an argument between three quotation marks: a pasted text that
+    begins with a slash is a question.
 
     >>> parse_entry("/undo 2").argument, parse_entry(" /undo is what?").text
     ('2', '/undo is what?')
@@ -64,7 +64,7 @@ def _is_closed(text: str) -> bool:
 
 
 def _unquoted(text: str) -> str | None:
-    """Return what stands between quotation marks; None where they are not around all of it."""
+    """Return the text inside quotation marks; None if they are not around all of it."""
     text = text.strip()
     inner = text[len(QUOTES) : -len(QUOTES)]
     if len(text) < 2 * len(QUOTES) or not text.startswith(QUOTES) or not text.endswith(QUOTES):

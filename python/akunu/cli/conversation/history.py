@@ -48,7 +48,7 @@ class History:
                 self._fail(error)
 
     def add(self, entry: str) -> bool:
-        """Append what was typed; False where it is empty or a repetition."""
+        """Append a typed entry; False if it is empty or the same as the last."""
         if not entry.strip() or self.entries[-1:] == [entry]:
             return False
         self.entries.append(entry)

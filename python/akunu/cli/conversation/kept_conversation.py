@@ -67,7 +67,7 @@ def _stamp(path: Path) -> _Stamp | None:
 
 
 def _free_path(path: Path) -> Path:
-    """Return last-conversation-2.json, or what comes after it and is free."""
+    """Return last-conversation-2.json, or the next such name that no file has."""
     number = 2
     while (free := path.with_name(f"{path.stem}-{number}{path.suffix}")).exists():
         number += 1

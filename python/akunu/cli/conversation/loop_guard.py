@@ -18,11 +18,11 @@ HINT = "the text repeats itself: Ctrl-C stops it; /set repetition_penalty 1.1 ma
 # A period of words has this many different letters; others ("0x00, ", "| yes | no |", "ha ha ")
 # fill tables, arrays and drawings.
 _LETTERS = 6
-# A loop: this many repeats of a period of words, and this many characters together ...
+# A loop is at least this many repeats of a period of words, with at least this many characters.
 _REPEATS, _LENGTH = 8, 600
-_FEW_REPEATS, _FEW_LENGTH = 4, 2000  # ... or fewer repeats of a long one.
-_OTHER_REPEATS, _OTHER_LENGTH = 100, 1200  # Of a period of fewer letters,
-_WORDLESS_LENGTH = 4000  # and of one without any letter.
+_FEW_REPEATS, _FEW_LENGTH = 4, 2000  # of a long period
+_OTHER_REPEATS, _OTHER_LENGTH = 100, 1200  # of a period with few letters
+_WORDLESS_LENGTH = 4000  # of a period without letters
 
 _WINDOW = 6000
 _LOOKS_AFTER = 32  # characters; also how many must stand there twice before repeats are counted

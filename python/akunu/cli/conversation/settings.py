@@ -68,10 +68,10 @@ def field_name(name: str, others: Sequence[str] = ()) -> str:
 
 
 def changed(given: Mapping[str, Any], name: str, text: str) -> dict[str, Any]:
-    """Return what is passed, with one option as a person wrote it; "default" takes it out.
+    """Return the options with one more, as a person wrote it; "default" removes an option.
 
-    Raises ArgumentError for a name that is none, and for a value that makes no sense, with what is
-    allowed.
+    Raises ArgumentError for an unknown name, and for a value that makes no sense; the error says
+    what is allowed.
 
     >>> changed({"top_k": 40}, "temperature", "0.8")
     {'top_k': 40, 'temperature': 0.8}
@@ -123,9 +123,9 @@ def budget_of(text: str) -> int | None:
 
 
 def thinking_refused(error: ArgumentError, dashes: str = "") -> str:
-    """Return what is wrong with thinking in the words of the command line, or of /set.
+    """Return an error about thinking in the words of the command line, or of /set.
 
-    `dashes`: what stands before the names of options.
+    `dashes`: written before the names of options.
 
     >>> thinking_refused(ArgumentError("thinking is True; this model knows 'low'"), "--")
     '--thinking is on; this model knows low'

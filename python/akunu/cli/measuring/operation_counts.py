@@ -19,7 +19,7 @@ _TILE_PRODUCTS = {"F16": 3, "BF16": 2}
 """Products of a matrix unit for one; 1 for block formats (docs/kernels.md). F32 does not use it."""
 _EMBEDDINGS = ("token_embd.weight", "embed_tokens.weight")
 _HEADS = ("output.weight", "lm_head.weight")
-_GATE_OF_DELTA_RULE = "gate, beside qkv"  # whose label is that of a feed-forward network's gate
+_GATE_OF_DELTA_RULE = "gate of a delta rule"  # its command has the label "gate", as of an FFN
 _COMMANDS = {
     "attn_q": "q",
     "attn_k": "k",
@@ -36,7 +36,7 @@ _COMMANDS = {
     "mlp.gate_proj": "gate",
     "mlp.up_proj": "up",
     "mlp.down_proj": "down",
-    # Of a delta rule.
+    # Matrices of a delta rule.
     "attn_qkv": "qkv",
     "attn_gate": _GATE_OF_DELTA_RULE,
     "ssm_alpha": "a",
@@ -48,7 +48,7 @@ _COMMANDS = {
     "linear_attn.in_proj_b": "b",
     "linear_attn.out_proj": "delta output",
 }
-"""Of a layer's matrices in a file, the label of the command that multiplies them."""
+"""The label of the command that multiplies a layer's matrix, by the matrix's name in a file."""
 
 
 def _ends_with(name: str, endings: tuple[str, ...]) -> bool:
@@ -68,11 +68,12 @@ class OperationCounts:
     float_operations: float = 0.0
     byte_operations: float = 0.0
     prompt_float_operations: float = 0.0
-    """Of the float operations, those that a matrix unit or int16 would take."""
+    """The float operations that a matrix unit or int16 would take."""
     prompt_byte_operations: float = 0.0
-    """Of the byte operations, likewise."""
+    """The byte operations that a matrix unit or int16 would take."""
     prompt_tile_operations: float = 0.0
-    """How many it makes of those: several for one where numbers are sums of two in bf16."""
+    """How many operations the unit needs for those: several for one if a number is stored as a sum
+    of two in bf16."""
 
     def __add__(self, other: OperationCounts) -> OperationCounts:
         """Return both together."""
@@ -89,13 +90,13 @@ class Matrices:
     """Their bytes."""
     float_numbers: int
     byte_numbers: int
-    """Products of bytes for a row: MLX's weights meet inputs of two."""
+    """Products of bytes for a row: an input number has two bytes for MLX's weights."""
     tile_floats: int
-    """Of the float numbers, those that a matrix unit or int16 takes from prompts."""
+    """The float numbers that a matrix unit or int16 takes for prompts."""
     tile_bytes: int
-    """Of the products of bytes, likewise."""
+    """The products of bytes that a matrix unit or int16 takes for prompts."""
     tile_products: int
-    """Products that it makes for a row, of all numbers that it takes."""
+    """Products that the unit computes for a row, over all numbers that it takes."""
 
     @classmethod
     def of(cls, tensors: Iterable[TensorFacts]) -> Matrices:
@@ -183,10 +184,10 @@ class OperationModel:
         )
 
     def command_work(self, name: str, step: Test) -> OperationCounts:
-        """Return what the commands of one name have to do in a step, in all layers together.
+        """Return the work of all commands with this name in a step, over all layers.
 
-        A name is the labels of what was fused, "gate, up, activation"; of norms and the like
-        nothing is counted.
+        A name joins the labels of the fused operations: "gate, up, activation". Norms and other
+        small operations count as no work.
         """
         work = OperationCounts()
         labels = name.split(", ")
@@ -213,7 +214,7 @@ class OperationModel:
         """Count those of `n_layers` layers that see as many positions, or all (0)."""
         config = self.config
         kv_row = n_layers * kv_bytes(self.kv_type, config.cache_dim)
-        # Of each pair of positions, one product for its score and one for its value, in every head.
+        # A pair of positions takes one product for its score and one for its value in every head.
         both = 2 * config.head_dim
         if config.latent_rank:
             both = config.cache_dim + config.latent_rank

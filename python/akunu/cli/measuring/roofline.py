@@ -21,9 +21,9 @@ class Limits:
     float_operations_per_second: float
     byte_operations_per_second: float
     pair_operations_per_second: float
-    """Of int16, in which prompts meet 16-bit weights and a cache of halves; 0 where they don't."""
+    """Peak of int16, which multiplies prompts by 16-bit weights and an F16 cache; 0: unused."""
     bfloat_operations_per_second: float
-    """Of a matrix unit, which takes the prompts; 0 where none is in use."""
+    """Peak of the matrix unit, which multiplies prompts; 0: unused."""
 
     def seconds(self, work: OperationCounts) -> tuple[float, float]:
         """Return how long reading and computing take at the limits."""
@@ -47,9 +47,9 @@ class Share:
     read_gb_per_s: float
     gop_per_s: float
     bandwidth_share: float
-    """Of the measured bandwidth; the rest of the time nothing was read."""
+    """Share of the measured bandwidth; nothing was read in the rest of the time."""
     compute_share: float
-    """Of the measured peak of the arithmetic that the weights' formats use."""
+    """Share of the measured peak, for the arithmetic that the weights' formats use."""
 
     def cells(self) -> list[str]:
         """Return the cells of a table, under `SHARE_HEADER`."""

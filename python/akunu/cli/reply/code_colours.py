@@ -1,4 +1,4 @@
-"""Colours for a line of code, from what was before it."""
+"""Colours for a line of code; they depend on the lines before it."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ ASCII = Symbols(bullet="-", quote="| ", rule="-", columns=" | ")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """How a line is shown: what stands before its text, and where in it the text is."""
+    """How a line is shown: the spans before its text, and where its text begins and ends."""
 
     first: tuple[Span, ...] = ()
     rest: tuple[Span, ...] = ()
@@ -60,7 +60,7 @@ class Fence:
     info: str
     indent: int
     depth: int  # of quotes around it
-    item: str  # what stands before it in its line: "1. "
+    item: str  # the mark of a list item before it in its line: "1. "
 
     def closes(self, line: str) -> bool:
         """Whether this line ends the block."""

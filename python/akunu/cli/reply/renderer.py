@@ -41,12 +41,12 @@ class ReplyLook:
     styles: bool = True
     symbols: Symbols = ASCII
     style: str = ""
-    """Of text that is not Markdown."""
+    """The style of text that is not Markdown."""
 
 
 @dataclass(frozen=True, slots=True)
 class _RenderedLine:
-    """How a line is shown: of which source, read as what, in which rows."""
+    """How a line is shown: its source, how it is read, and its rows."""
 
     source: str
     line: Line
@@ -88,7 +88,7 @@ class ReplyRenderer:
         self._is_empty = True
 
     def push(self, text: str) -> None:
-        """Take the next piece and show what is certain."""
+        """Take the next piece and show the part that cannot change any more."""
         self._look_at_size()
         *whole, last = console.for_terminal(text).split("\n")
         for part in whole:
@@ -99,14 +99,14 @@ class ReplyRenderer:
             self._show_line()
 
     def finish(self) -> None:
-        """Show what was held back, now that nothing comes any more; the cursor stays after it."""
+        """Show the text that was held back, at the end of the reply; the cursor stays after it."""
         self._look_at_size()
         if self._line:
             self._end_line()
         self._end_table()
 
     def insert(self, note: str, style: str) -> None:
-        """Show a note on rows of its own; the reply continues below it."""
+        """Show a note on separate rows; the reply continues below it."""
         self._look_at_size()
         painter = self._painter
         if painter.shown:
@@ -329,7 +329,7 @@ class ReplyRenderer:
             self._code_shown += len(painter.shown[-1].text)
             painter.leave_row(width)
         elif self._table or self._header:
-            # What was shown stays, and what may still change is shown once more below it.
+            # Shown rows stay; the part that may still change is shown once more below them.
             painter.settle()
             if self._table:
                 self._table.forget(width)

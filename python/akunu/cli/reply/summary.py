@@ -36,8 +36,7 @@ def reply_summary(completion: Completion, context: int, *, verbose: bool = False
 def tokens_used(completion: Completion, context: int) -> int:
     """Return how many positions of the context a conversation takes after this reply.
 
-    The last token of a reply that the limit ended has no position of its own: nothing was computed
-    after it.
+    If the limit ended the reply, its last token takes no position: nothing was computed after it.
     """
     return min(completion.prompt_tokens + completion.completion_tokens, context)
 

@@ -91,7 +91,7 @@ class FoldedThoughts:
         self._hint = ""
 
     def push(self, text: str, tokens: int, seconds: float) -> None:
-        """Show it in place of what was thought before."""
+        """Show it in place of the earlier thinking."""
         text = console.for_terminal(self._summary.take(text, tokens, seconds))
         width = self._size()[0]
         if width != self._painter.width:

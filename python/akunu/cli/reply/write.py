@@ -47,14 +47,14 @@ def write_reply(
 ) -> Completion:
     """Answer the question, write the reply to stdout, and add both to the conversation.
 
-    `options` say how a terminal shows it; anywhere else goes the answer as it is. `structure`: the
-    form of the answer, which is shown as it is at a terminal too. `images`: what the question is
-    about, in front of it.
+    `options` say how a terminal shows the answer; a file or pipe gets it unchanged. `structure`:
+    the form of the answer, which a terminal then shows unchanged, too. `images`: those that the
+    question is about; they come before it.
 
-    An interrupted reply is added as far as it came, and raises Interrupted, the cursor at the end
-    of its last line. A question without any reply, as one that does not fit any more
-    (ContextOverflowError), is not added. What is returned has no times where the process was
-    suspended meanwhile.
+    An interrupted reply is added as far as it came. Interrupted is raised, with the cursor at the
+    end of the last line. A question without any reply, such as one that no longer fits
+    (ContextOverflowError), is not added. The completion has no times if the process was suspended
+    meanwhile.
     """
     chosen = replace(sampling_options(sampling, {}), structure=structure)
     if structure is not None:

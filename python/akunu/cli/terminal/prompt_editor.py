@@ -97,8 +97,8 @@ class PromptEditor:
         return parse_entry(typed)
 
     def edit(self, text: str) -> str | None:
-        """Return what is made of `text`, as LineEditor says."""
-        # What was typed ahead was not meant for this text.
+        """Return `text` as the user edited it, as LineEditor says."""
+        # Keys that were typed ahead were not meant for this text.
         ahead = self._keys_typed_ahead()
         try:
             typed = self._ask(self._entries, _PROMPT, text)
@@ -153,7 +153,7 @@ class PromptEditor:
 
 
 class _ChatHistory(PromptHistory):
-    """The chat's history, as prompt_toolkit asks for it; who reads an entry writes it."""
+    """The chat's history, as prompt_toolkit asks for it; the reader of an entry writes it."""
 
     def __init__(self, history: History) -> None:
         super().__init__()
@@ -182,12 +182,12 @@ class _Completer(Completer):
 
 
 def _continuation(width: int, line_number: int, wrap_count: int) -> str:
-    """Return what stands in front of a line but the first, or of the rest of one too long."""
+    """Return the prompt of the lines after the first, or of the rest of a wrapped line."""
     return " " * len(_MORE) if wrap_count else _MORE
 
 
 def _keys() -> KeyBindings:
-    """Return what Ctrl-C and Ctrl-Z do."""
+    """Return the bindings of Ctrl-C and Ctrl-Z."""
     keys = KeyBindings()
     typing = has_focus(DEFAULT_BUFFER)
 

@@ -1,4 +1,4 @@
-"""A terminal that keeps what is typed while no one reads: unseen, unchanged, for the next entry."""
+"""A terminal that hides keys typed while nothing reads them, and keeps them for the next entry."""
 
 from __future__ import annotations
 

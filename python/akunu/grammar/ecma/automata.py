@@ -53,7 +53,7 @@ def without_both(node: Node) -> Node:
                     raise TooLargeError(f"more than {_MOST_STATES} states")
                 n_parts += _size(following)
                 if n_parts > _MOST_PARTS_OF_STATES:
-                    raise TooLargeError("too large states")
+                    raise TooLargeError("its states are too large")
                 numbers[following] = len(numbers)
                 open_states.append(following)
             moves[-1].append(numbers[following])
@@ -71,7 +71,7 @@ def _letters(node: Node) -> list[Ranges]:
         if n_parts > _MOST_PARTS_IN:
             raise TooLargeError(f"more than {_MOST_PARTS_IN} parts")
         if isinstance(part, Properties):
-            raise TooLargeError("Unicode's properties in it")
+            raise TooLargeError("it has properties of Unicode")
         if isinstance(part, Chars):
             classes.append(part.ranges)
         elif isinstance(part, Sequence | Both):
@@ -200,7 +200,7 @@ def _expression(moves: list[list[int]], ends: list[bool], letters: list[Ranges])
                 known = edges.get((before, after), NEVER)
                 edges[before, after] = _shortened(_one(known, way))
         if sum(map(_size, edges.values())) > _MOST_PARTS_OUT:
-            raise TooLargeError("too long an expression")
+            raise TooLargeError("the expression is too long")
     return edges.get((start, end), NEVER)
 
 

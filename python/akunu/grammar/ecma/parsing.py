@@ -192,7 +192,7 @@ class _Parser:
                 raise self._wrong("nothing to repeat", at)
             return part if least else EMPTY
         if max(least, most or 0) >= 2**32:
-            raise self._unsaid("so many repetitions", at)
+            raise self._unsaid(f"more than {2**32 - 1} repetitions", at)
         return Repeat(part, least, most)
 
     def _part(self) -> Node | None:
@@ -255,13 +255,13 @@ class _Parser:
         if not char:
             raise self._wrong("a \\ at the end", at)
         if char in "bB":
-            raise self._unsaid("a boundary of a word", at)
+            raise self._unsaid("a word boundary", at)
         if char in "AzZG" and not self._is_unicode:
             instead = "^" if char in "AG" else "$"
             raise self._unsaid(f"\\{char}, which ECMAScript does not have (write {instead})", at)
         if char == "k" and (self._has_names or self._is_unicode):
             raise (
-                self._unsaid("a reference back", at)
+                self._unsaid("a backreference", at)
                 if self._has_names
                 else self._wrong("\\k without a group of that name", at)
             )
@@ -269,7 +269,7 @@ class _Parser:
             found = re.compile(r"\d+").match(self._text, self._at)
             assert found is not None
             if int(found[0]) <= self._n_groups:
-                raise self._unsaid("a reference back", at)
+                raise self._unsaid("a backreference", at)
             if self._is_unicode:
                 raise self._wrong("a reference to a group that is not there", at)
         return self._class_of_escape(at) or self._of(self._character(at, in_class=False))

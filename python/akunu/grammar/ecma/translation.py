@@ -32,7 +32,7 @@ from akunu.grammar.ecma.parsing import (
 from akunu.grammar.expressions import Chars, Choice, Repeat, Sequence
 
 MOST_CHARACTERS = 50_000
-"""Of a pattern: each token of a text costs time for each of its characters."""
+"""Most characters of a pattern: each of them costs time for each token of a text."""
 _MOST_UNROLLED = 3  # repetitions of a part with an edge or a look, written out
 _MOST_STEPS = 2000
 _MOST_EMPTY = 50  # parts that may be empty in front of `(?!^)`: the square of it is written
@@ -65,7 +65,7 @@ def translated_as_one(pattern: str) -> str:
 
 def _conditions(pattern: str) -> list[Node]:
     if len(pattern) > MOST_CHARACTERS:
-        raise PatternError(0, f"{len(pattern)} characters, of which {MOST_CHARACTERS} are the most")
+        raise PatternError(0, f"{len(pattern)} characters (at most {MOST_CHARACTERS})")
     whole = _Reader().texts(parse_pattern(pattern))
     parts = whole.parts if isinstance(whole, Both) else (whole,)
     return [_plain(part) for part in parts]
@@ -86,7 +86,7 @@ def _plain(node: Node) -> Node:
     try:
         return without_both(node)
     except TooLargeError as error:
-        raise PatternError(0, f"a look ahead or behind that is too large ({error})") from None
+        raise PatternError(0, f"a lookahead or lookbehind that is too large ({error})") from None
 
 
 class _Reader:
@@ -125,7 +125,7 @@ class _Reader:
         """
         self._n_steps += 1
         if self._n_steps > _MOST_STEPS:
-            raise PatternError(0, "too many alternatives with edges or looks around")
+            raise PatternError(0, "too many alternatives with edges or lookarounds")
         if not items:
             return _REST
         n_plain = next(
@@ -183,7 +183,7 @@ class _Reader:
         ends = [each for each in options if _ends_text(each)]
         begins = [each for each in options if _begins_text(each)]
         if len(plain) + len(ends) + len(begins) < len(options):
-            raise PatternError(_position(part), "a look around or an edge that is repeated")
+            raise PatternError(_position(part), "a repeated lookaround or edge")
 
         # An option that is empty at the edge may be repeated there: `least` asks for nothing more.
         is_free = any(
@@ -283,7 +283,7 @@ def _not_empty(node: Node) -> Node:
     assert isinstance(node, Sequence)
     parts = node.parts
     if len(parts) > _MOST_EMPTY:
-        raise PatternError(0, f"more than {_MOST_EMPTY} parts that may be empty before a look")
+        raise PatternError(0, f"more than {_MOST_EMPTY} possibly empty parts before a lookaround")
     return _choice([_sequence([_not_empty(parts[i]), *parts[i + 1 :]]) for i in range(len(parts))])
 
 
@@ -307,7 +307,7 @@ def _position(node: Node) -> int:
 
 def _called(look: Look) -> str:
     return (
-        f"a {'negative ' if look.is_negative else ''}look {'behind' if look.is_behind else 'ahead'}"
+        f"a {'negative ' if look.is_negative else ''}look{'behind' if look.is_behind else 'ahead'}"
     )
 
 

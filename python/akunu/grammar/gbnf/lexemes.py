@@ -129,7 +129,7 @@ def _references(shape: Shape | Expression) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Ends:
-    """Of a part: the places that it may begin and end with, and whether it may be empty."""
+    """The places that a part may begin and end with, and whether it may be empty."""
 
     first: set[int] = field(default_factory=set)
     last: set[int] = field(default_factory=set)

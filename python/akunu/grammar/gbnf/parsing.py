@@ -140,9 +140,11 @@ class _Parser:
         start = self._at
         self._expect("}", "expected , or } in a repetition")
         if max(least, most or 0) > _MOST_REPEATS:
-            raise self._error(f"no more than {_MOST_REPEATS} repetitions", start)
+            raise self._error(f"at most {_MOST_REPEATS} repetitions are allowed", start)
         if most is not None and most < least:
-            raise self._error(f"at least {least} and at most {most}", start)
+            raise self._error(
+                f"the least number of repetitions, {least}, is above the most, {most}", start
+            )
         return least, most
 
     def _number(self) -> int:
@@ -209,7 +211,7 @@ class _Parser:
         if found is None:
             raise self._error("expected a token, such as <[123]> or <think>")
         if negated and found[1] is None:
-            raise self._error("every token but one is written with its number, as in !<[123]>")
+            raise self._error("a token that is excluded is written with its number, as in !<[123]>")
         self._at = found.end()
         if found[1] is None:
             return Token(f"<{found[2]}>")

@@ -44,7 +44,7 @@ def brief(schema: Schema, refused: Callable[[Schema], bool]) -> Schema:
 
 
 def _beside_others(main: Schema, definitions: dict[str, Schema]) -> set[str]:
-    """Definitions referred to where something else is said too, and what those refer to."""
+    """Definitions whose `$ref` has other keywords next to it, and the definitions they refer to."""
     found: set[str] = set()
     open_names = [
         _name(part)

@@ -193,7 +193,7 @@ def _plain(error: str) -> str:
 
 
 def _texts(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
-    """All texts of a schema, names too, each with the pointer of what has it."""
+    """All texts of a schema, names too, each with the pointer to the part that has it."""
     if isinstance(value, str):
         yield pointer, value
     elif isinstance(value, dict):

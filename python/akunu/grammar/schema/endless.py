@@ -1,8 +1,8 @@
 """Parts of a schema that no text ever fits, because each would have to contain another of itself.
 
-llguidance follows a reference wherever it leads: a list that must have its own list kind as
-its first item begins, and never ends. Which definitions can end is the classic fixed point: at
-first none; then those that need none but such that can, until no more are found. What is left is
+llguidance follows a reference wherever it leads. A list whose first item must be such a list begins
+and never ends. The definitions that can end are a fixed point: at first there are none; then those
+are added that need only definitions found before, until no more are found. The remaining ones are
 written as `false`, which llguidance knows.
 """
 
@@ -45,7 +45,7 @@ def without_endless(schema: Schema, names: list[str]) -> Schema:
 
 
 def containing_itself(schema: Schema, names: list[str]) -> str | None:
-    """Of these definitions, the first that leads to itself again; None where none does."""
+    """Return the first of these definitions that leads to itself again; None if none does."""
     definitions = schema.get("$defs", {}) if isinstance(schema, dict) else {}
     leads_to = {
         name: [one for one in _references(definitions[name]) if one in names]

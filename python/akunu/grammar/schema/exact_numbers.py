@@ -96,7 +96,7 @@ def _is_large(value: Any) -> bool:
 
 
 def _is_open_wrongly(schema: dict[str, Any]) -> bool:
-    """Whether llguidance lets a bound in that is left out: of two bounds, or of a short range."""
+    """Whether llguidance allows an excluded bound: it does with two bounds or a short range."""
     lower = [schema[key] for key in ("minimum", "exclusiveMinimum") if key in schema]
     upper = [schema[key] for key in ("maximum", "exclusiveMaximum") if key in schema]
     if len(lower) > 1 or len(upper) > 1:
@@ -295,7 +295,7 @@ class _Rules:
     def _rest_of_object(
         self, schema: dict[str, Any], more: Schema, items: list[tuple[str, bool]]
     ) -> tuple[str, str]:
-        """What may follow the properties that have names, and what there is without any."""
+        """Return the text after the properties that have names, and the text if there are none."""
         least, most = schema.get("minProperties", 0), schema.get("maxProperties")
         n_needed = sum(is_needed for _, is_needed in items)
         if (least > n_needed or most is not None) and n_needed < len(items):

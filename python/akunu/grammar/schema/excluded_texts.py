@@ -9,7 +9,7 @@ _ANY = r"[\s\S]"
 
 
 def every_text_but(words: Iterable[str]) -> str:
-    """A pattern, without a look ahead, that matches each text but these.
+    """A pattern, without a lookahead, that matches each text but these.
 
     >>> every_text_but(["a"])
     '^(?:|[^a][\\\\s\\\\S]*|a[\\\\s\\\\S]+)$'

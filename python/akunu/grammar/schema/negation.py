@@ -19,7 +19,7 @@ from akunu.grammar.schema.writer_parts import (
 
 
 def negation(writer: SchemaWriter, place: SchemaPlace) -> Schema:
-    """What does not fit that place's schema; Inexpressible where no grammar says so."""
+    """The negation of that place's schema; Inexpressible if no grammar can express it."""
     node = read(place)
     if isinstance(node, bool):
         return not node
@@ -95,7 +95,7 @@ def _negated(writer: SchemaWriter, node: Node, keyword: str) -> Iterator[Schema]
     elif keyword in ("then", "else", "minContains") or (keyword == "uniqueItems" and not value):
         return  # nothing alone
     else:
-        raise Inexpressible(place, f"no grammar for the opposite of {keyword}", keyword)
+        raise Inexpressible(place, f"no grammar can express the opposite of {keyword}", keyword)
 
 
 _KIND = {
@@ -126,7 +126,7 @@ _TURNED: dict[str, tuple[str, Any]] = {
 
 def _other_types(place: SchemaPlace, types: list[str]) -> Schema:
     if "integer" in types:
-        raise Inexpressible(place, "no grammar for numbers that are not integers", "type")
+        raise Inexpressible(place, "no grammar can express numbers that are not integers", "type")
     rest = [name for name in TYPES if name not in types]
     return {"type": rest} if rest else False
 
@@ -210,7 +210,8 @@ def _items(writer: SchemaWriter, node: Node) -> Iterator[Schema]:
         return
     most = most_items(node)
     if most is None or most > 8:  # more items than `maxItems` are refused by that already
-        raise Inexpressible(node.place, "no grammar asks for an item somewhere in a list", "items")
+        reason = "no grammar can require an item at any position of a list"
+        raise Inexpressible(node.place, reason, "items")
     for i in range(first, most):
         yield _item_at(i, refused)
 
@@ -225,7 +226,7 @@ def _additional(node: Node) -> Iterator[Schema]:
     optional = [name for name in names if name not in required]
     if inner is not False or "patternProperties" in node or len(optional) > 5:
         raise Inexpressible(
-            node.place, "no grammar asks for a property of any name", "additionalProperties"
+            node.place, "no grammar can require a property of any name", "additionalProperties"
         )
     for length in range(len(optional) + 1):
         for chosen in combinations(optional, length):
@@ -254,7 +255,7 @@ def _names(place: SchemaPlace) -> Iterator[Schema]:
                 if isinstance(name, str):
                     yield {"type": "object", "required": [name]}
             return
-    raise Inexpressible(place, "no grammar asks for a property of any name")
+    raise Inexpressible(place, "no grammar can require a property of any name")
 
 
 def _one_of(writer: SchemaWriter, node: Node) -> Iterator[Schema]:

@@ -36,8 +36,8 @@ def exclude_each_other(
                 not_j = negation_within(writer, one_of.options[j], _types(one_of, written[i]))
             except Inexpressible as inexpressible:
                 error = one_of.place.refuse(
-                    f"alternatives {j} and {i} may both fit, and no grammar says that only one "
-                    f"does ({inexpressible.error.pointer}: {inexpressible.error.reason})",
+                    f"alternatives {j} and {i} may both fit, and no grammar can exclude one of "
+                    f"them ({inexpressible.error.pointer}: {inexpressible.error.reason})",
                     "oneOf",
                 )
                 one_of.written[:] = written

@@ -22,7 +22,8 @@ def restrict_names(node: Node, simple: dict[str, Any]) -> None:
         return
     for keyword in names:
         if keyword not in ("type", "enum", "const", "pattern", "minLength", "maxLength", "not"):
-            raise Inexpressible(place, "no grammar for names that are restricted so", keyword)
+            reason = "no grammar can restrict property names in this way"
+            raise Inexpressible(place, reason, keyword)
     only: list[str] = []  # patterns that every name matches
     if "pattern" in names:
         only.append(checked_pattern(place, names["pattern"], "pattern"))
@@ -58,7 +59,7 @@ def restrict_names(node: Node, simple: dict[str, Any]) -> None:
 def _never(place: SchemaPlace, properties: dict[str, Any], patterns: dict[str, Any]) -> None:
     names = read(place)
     if isinstance(names, bool) or len(names) != 1:
-        raise Inexpressible(place, "no grammar for names that are restricted so")
+        raise Inexpressible(place, "no grammar can restrict property names in this way")
     ((keyword, value),) = names.items()
     if keyword in ("enum", "const"):
         for name in value:
@@ -67,7 +68,7 @@ def _never(place: SchemaPlace, properties: dict[str, Any], patterns: dict[str, A
     elif keyword == "pattern":
         patterns[checked_pattern(place, value, "pattern")] = False
     else:
-        raise Inexpressible(place, "no grammar for names that are restricted so", keyword)
+        raise Inexpressible(place, "no grammar can restrict property names in this way", keyword)
 
 
 def _valid(place: SchemaPlace, name: str) -> bool:

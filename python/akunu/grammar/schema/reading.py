@@ -88,7 +88,7 @@ def root_place(schema: Schema) -> SchemaPlace:
         if uri in _DRAFTS:
             specification = specification_with(uri)
     if draft == 3:
-        raise SchemaError("/$schema", "draft 3 is too old; draft 4 or newer")
+        raise SchemaError("/$schema", "draft 3 is not supported; use draft 4 or newer")
     resource = specification.create_resource(schema)
     uri = resource.id() or ""
     registry: Registry[Schema] = REGISTRY.with_resource(uri, resource)  # next to the drafts' own
@@ -126,7 +126,7 @@ def referred(place: SchemaPlace, reference: Any) -> SchemaPlace:
     from referencing.exceptions import Unresolvable
 
     if not isinstance(reference, str):
-        raise place.refuse("$ref is a text", "$ref")
+        raise place.refuse("$ref must be a text", "$ref")
     try:
         found = place.resolver.lookup(reference)
     except (Unresolvable, ValueError, TypeError, AttributeError) as error:
@@ -170,7 +170,7 @@ def _type(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     for name in names:
         if name not in (*TYPES, "integer"):
             raise place.refuse(
-                f"{_as_json(name)} is not a type; {', '.join(TYPES)} or integer", keyword
+                f"{_as_json(name)} is not a type; types are {', '.join(TYPES)} and integer", keyword
             )
     if "number" in names:  # which has the integers
         names = [name for name in names if name != "integer"]
@@ -181,7 +181,7 @@ def _count(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
         raise place.refuse(f"a whole number is expected, not {_as_json(value)}", keyword)
     if value < 0:
-        raise place.refuse(f"0 or more, not {value}", keyword)
+        raise place.refuse(f"the number must be 0 or more, not {value}", keyword)
     yield keyword, int(value)
 
 
@@ -202,9 +202,9 @@ def _number(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise place.refuse(f"a number is expected, not {_as_json(value)}", keyword)
     if not fits_double(value):
-        raise place.refuse("a number is expected that a double can hold", keyword)
+        raise place.refuse("the number must fit a double", keyword)
     if keyword == "multipleOf" and value <= 0:
-        raise place.refuse(f"more than 0, not {value}", keyword)
+        raise place.refuse(f"the number must be above 0, not {value}", keyword)
     yield keyword, value
 
 
@@ -216,7 +216,7 @@ def _text(place: SchemaPlace, keyword: str, value: Any) -> _Read:
 
 def _schemas(place: SchemaPlace, keyword: str, value: Any) -> _Read:
     if not isinstance(value, list) or not value:
-        raise place.refuse("a list of schemas is expected, of one at least", keyword)
+        raise place.refuse("a list of at least one schema is expected", keyword)
     yield keyword, [place.inside(keyword, i) for i in range(len(value))]
 
 

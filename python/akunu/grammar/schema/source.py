@@ -46,10 +46,10 @@ def without_nulls(schema: Any) -> Any:
 
 
 def schema_of(source: Any) -> Any:
-    """The JSON schema that `source` is or describes, as JSON has it; keywords that are null go.
+    """The JSON schema that `source` is or describes, as JSON data, without keywords that are null.
 
-    Pydantic models describe themselves; of dataclasses, TypedDicts and other annotated types,
-    `schema_of_type` says what they are.
+    Pydantic models describe themselves; `schema_of_type` describes dataclasses, TypedDicts and
+    other annotated types.
     """
     if isinstance(source, str):
         try:

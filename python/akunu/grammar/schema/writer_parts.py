@@ -9,7 +9,7 @@ from akunu.grammar.errors import SchemaError
 from akunu.grammar.schema.reading import Node, Schema, SchemaPlace
 
 
-class Inexpressible(Exception):  # noqa: N818, no error of its own: weakened or made one
+class Inexpressible(Exception):  # noqa: N818, the caller weakens the schema or raises SchemaError
     """There is no grammar for an assertion."""
 
     def __init__(self, place: SchemaPlace, reason: str, *keys: str) -> None:

@@ -1,9 +1,9 @@
-"""From a JSON schema to one that llguidance can hold a text to: the same texts, other words.
+"""Rewrites a JSON schema so that llguidance can enforce it; it accepts the same texts.
 
 llguidance has no `not`, no `if`, no dependencies, and `oneOf` only where it sees that its schemas
-exclude each other. Much of that can be said with `anyOf`, `allOf` and single assertions turned
-around (`schema_negation`), without loss. What cannot is refused, or, where the caller allows it,
-left out and listed: a schema with an assertion less accepts more, never less.
+exclude each other. Much of that can be written without loss with `anyOf`, `allOf` and negated
+assertions (`negation`). Any other assertion is refused or, if the caller allows it, left out and
+listed: without an assertion, a schema accepts more texts, never fewer.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Writer:
         self.dropped: set[str] = set()
         """Pointers that llguidance refused and the caller allows to be left out."""
         self.unproven: list[SchemaError] = []
-        """Each `oneOf` left to llguidance, which may see more of what is around it."""
+        """Each `oneOf` left to llguidance, which may see more of its surroundings."""
         self._excluded = excluded
         self._names: dict[tuple[int, int, bool], str] = {}
         self._one_ofs: list[OneOf] = []
@@ -204,7 +204,7 @@ class Writer:
             else:
                 simple["pattern"] = PATTERNS[name]
         elif name in UNSAYABLE and "string" in node.get("type", ["string"]):
-            self.leave_out(node.place.refuse(f"no grammar for format {name}", "format"))
+            self.leave_out(node.place.refuse(f"no grammar for the format {name}", "format"))
         # Any other name asserts nothing: the standard has it ignored where it is not known.
 
 
@@ -284,7 +284,7 @@ def _dependent_schemas(writer: Writer, node: Node) -> Iterator[Schema]:
 def _contains(writer: Writer, node: Node) -> Iterator[Schema]:
     place, least = node.place, node.get("minContains", 1)
     if "maxContains" in node:
-        raise Inexpressible(place, "no grammar counts items of a kind", "maxContains")
+        raise Inexpressible(place, "no grammar can count items of a kind", "maxContains")
     if least == 0:
         return
     item = writer.schema(node["contains"])
@@ -293,7 +293,8 @@ def _contains(writer: Writer, node: Node) -> Iterator[Schema]:
         return
     most = most_items(node)
     if most is None or most > 8:
-        raise Inexpressible(place, "no grammar asks for an item somewhere in a list", "contains")
+        reason = "no grammar can require an item at any position of a list"
+        raise Inexpressible(place, reason, "contains")
     choices = list(combinations(range(most), least))
     if len(choices) > _ALTERNATIVES:
         raise Inexpressible(place, "too many places where the items could be", "contains")
@@ -322,7 +323,7 @@ def _unique_items(writer: Writer, node: Node) -> Iterator[Schema]:
     values = _values(node)
     if values is None or len(values) > 4:
         raise Inexpressible(
-            node.place, "no grammar remembers which items there were", "uniqueItems"
+            node.place, "no grammar can compare items with earlier ones", "uniqueItems"
         )
     least, most = node.get("minItems", 0), min(len(values), len(values) if most is None else most)
     lists = [

@@ -123,9 +123,9 @@ class MessageAnswer:
 def usage_of(
     n_prompt: int, n_cached: int, n_written: int = 0, n_thought: int = 0
 ) -> dict[str, Any]:
-    """Return tokens as Anthropic counts them: what the cache had is not among the input.
+    """Return tokens as Anthropic counts them: cached tokens are not part of the input.
 
-    `n_written`: of the whole reply, of which `n_thought` are thoughts.
+    `n_written`: tokens of the whole reply, `n_thought` of them thinking.
     """
     return {
         "input_tokens": n_prompt - n_cached,

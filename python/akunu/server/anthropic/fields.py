@@ -152,7 +152,7 @@ MESSAGES_FIELDS: Final[Mapping[str, Field]] = table_of(
 
 
 def messages_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
-    """Return what a request asks for; ApiError for what makes no sense or is not supported."""
+    """Read a request; ApiError for values that make no sense or are not supported."""
     wanted = text_request(MESSAGES_FIELDS, body)
     arguments = wanted.arguments
     if "turns" not in arguments:

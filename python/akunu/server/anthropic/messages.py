@@ -42,7 +42,7 @@ class AnthropicConversation:
 
 
 def messages_of(system: Any, messages: Any) -> AnthropicConversation:
-    """Return a conversation; ApiError for what is not read here.
+    """Return a conversation; ApiError for parts that are not supported.
 
     Lines that an agent changes in every request are left out: the cache would not find the rest.
     """

@@ -24,7 +24,7 @@ def functions_among(
 ) -> tuple[list[Any], list[str]]:
     """Return the tools that are functions, and the names of the others, each once.
 
-    `kind`: the type that a dialect gives to functions; what has no type is one, too.
+    `kind`: the type that a dialect gives to functions; a tool without a type is one, too.
     """
     functions: list[Any] = []
     others: dict[str, None] = {}  # in their order

@@ -60,7 +60,7 @@ def table_of(fields: Iterable[Field]) -> Mapping[str, Field]:
 
 
 def read(table: Mapping[str, Field], body: Mapping[str, Any]) -> Read:
-    """Return what a request asks for; ApiError for what is refused.
+    """Read a request; ApiError for refused fields.
 
     A field that is null is not given, as clients have it.
     """

@@ -208,6 +208,6 @@ class _Body:
 def _too_large(settings: ServerSettings) -> ApiError:
     return ApiError(
         413,
-        f"the body of the request is larger than {settings.max_body} bytes, which is max_body",
+        f"the body of the request is larger than max_body, {settings.max_body} bytes",
         code="request_too_large",  # the rest is read: cut off, clients would not see the answer
     )

@@ -88,7 +88,7 @@ class AccessLog:
 
 
 def _word(value: object) -> str:
-    """Return a value as one word; a client cannot write lines of its own."""
+    """Return a value as one word, so that a client cannot add lines to the log."""
     text = str(value)
     return text if text.isprintable() and " " not in text and text else json.dumps(text)
 

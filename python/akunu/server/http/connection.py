@@ -52,14 +52,14 @@ class Connection(H11Protocol):
         self._sending = self._after(self._settings.header_seconds, self._sends_nothing)
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come; what comes after the last answer is thrown away."""
+        """Take received bytes; those after the last answer are dropped."""
         if self._is_over:
             return
         super().data_received(data)
         self._watch()
 
     def on_response_complete(self) -> None:
-        """Give a client that was refused early as much time as for headers to end its body."""
+        """Give a client that was refused early the time limit of headers to end its body."""
         super().on_response_complete()
         self._watch()
         if self._probing is not None and not self._is_answering:
@@ -128,7 +128,7 @@ class Connection(H11Protocol):
             self._reading = None
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP; uvicorn calls this where it handles the exception."""
+        """Answer bytes that are not HTTP; uvicorn calls this where it handles the exception."""
         error = sys.exc_info()[1]
         status = getattr(error, "error_status_hint", 400)
         if status == 431:

@@ -36,7 +36,7 @@ def shaped(error: ApiError, scope: Mapping[str, Any], request_id: str = "") -> d
 
 
 def failed_event(error: ApiError, scope: Mapping[str, Any], request_id: str = "") -> bytes:
-    r"""Return what ends a stream of this request that someone else began and cannot end.
+    r"""Return the event that ends a stream of this request after the code that began it failed.
 
     >>> from akunu.server.http.errors import invalid
     >>> failed_event(invalid("top_k", "top_k is -1"), {"path": "/api/chat", "headers": []})

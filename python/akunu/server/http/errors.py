@@ -109,7 +109,7 @@ def invalid(param: str | None, message: str, code: str | None = None) -> ApiErro
 
 
 def stopping() -> ApiError:
-    """Return the error for what was not over when the server was ended."""
+    """Return the error for requests that were not finished when the server stopped."""
     return ApiError(503, "the server is stopping", code="server_stopping")
 
 
@@ -152,7 +152,7 @@ def api_error(
 
 
 def internal_error() -> ApiError:
-    """Return the error for what is the server's fault."""
+    """Return the error for a fault of the server."""
     return ApiError(500, "the server failed; see its log", code="internal_error")
 
 

@@ -74,5 +74,5 @@ def _keys_of(path: Path) -> list[str]:
     keys = [line.strip() for line in lines]
     keys = [key for key in keys if key and not key.startswith("#")]
     if not keys:
-        raise ArgumentError(f"api_key_file {path} has no key: write one a line")
+        raise ArgumentError(f"api_key_file {path} has no key: write one on each line")
     return keys

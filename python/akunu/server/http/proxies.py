@@ -1,7 +1,7 @@
-"""Whose request it is behind a proxy: `x-forwarded-for` counts where a trusted proxy wrote it.
+"""The client's address behind a proxy: `x-forwarded-for` counts if a trusted proxy wrote it.
 
-Anybody may send that header, and each proxy adds to its end the address that it was asked by. So it
-is read from the end, as long as the one who wrote is trusted.
+Any client may send that header, and each proxy appends the address that its request came from. So
+the header is read from its end, as long as the address that wrote an entry is trusted.
 
 >>> proxies = TrustedProxies(["10.0.0.0/8"])
 >>> proxies.client("10.0.0.1", ["1.1.1.1, 2.2.2.2"]), proxies.client("9.9.9.9", ["1.1.1.1"])
@@ -47,7 +47,7 @@ class TrustedProxies:
         addresses = [each for value in forwarded for each in value.split(",")]
         while addresses and self._trusts(found):
             address = _address(addresses.pop())
-            if address is None:  # what no proxy writes: who wrote it is all that is known
+            if address is None:  # not an address, as no proxy writes: only its writer is known
                 break
             found = address
         return found

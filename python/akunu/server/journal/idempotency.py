@@ -26,7 +26,7 @@ class Idempotency:
 
     journal: Journal
     name: tuple[str, str, str]
-    """Whose key it is, of which route, and the key."""
+    """The client, the route and the key."""
     body: Callable[[], Awaitable[bytes]]
     n_events: int | None
     """How many events the client has already; None: it does not say."""
@@ -47,8 +47,7 @@ def idempotency_of(request: Request, journal: Journal | None) -> Idempotency | N
     if not _KEY.fullmatch(key):
         raise invalid(
             "Idempotency-Key",
-            f"Idempotency-Key is {as_json(key)}; it must be 1 to 255 letters, digits and signs of "
-            "ASCII",
+            f"Idempotency-Key is {as_json(key)}; it must be 1 to 255 visible ASCII characters",
         )
     if last is not None and last and not _NUMBER.fullmatch(last):
         raise invalid(

@@ -57,14 +57,14 @@ class KeptAnswer:
         """Facts from the start of its texts; None: they have not started."""
         self.steps: list[AnswerStep] = []
         self.events: list[bytes] = []
-        """Of a stream: all events so far, each with its id."""
+        """All events of a stream so far, each with its id."""
         self.body = b""
-        """Of an answer that is not a stream, once it is over."""
+        """The body of an answer that is not a stream, once it is complete."""
         self.is_over = False
         self.n_bytes = 0
         self.n_readers = 0
         self.runner: asyncio.Task[None] | None = None
-        """Writes it; None: no one does."""
+        """The task that writes the answer; None: there is none."""
         self.failure: ApiError | None = None
         """Why its runner gave up."""
         for each in records:
@@ -155,7 +155,7 @@ class KeptAnswer:
             self._syncing = None
 
     async def close(self) -> None:
-        """Close its file; what was noted stays."""
+        """Close its file; its records stay."""
         if self._syncing is not None:
             self._syncing.cancel()
             await asyncio.gather(self._syncing, return_exceptions=True)
@@ -223,10 +223,10 @@ class Journal:
         return cls(settings.journal, settings.journal_size, settings.journal_seconds)
 
     async def find(self, name: Sequence[str], body: bytes, *, is_stream: bool) -> KeptAnswer:
-        """Return the answer of a name, which is one's alone; a new one where there is none.
+        """Return the answer with a name; a new one if there is none.
 
-        `name`: whose key it is, of which route, and the key. Raises ApiError where another body
-        was sent with this name, and where the journal cannot be written.
+        `name`: the client, the route and the key. Raises ApiError if another body was sent with
+        this name, and if the journal cannot be written.
         """
         digest = hashlib.blake2b(body, digest_size=32).hexdigest()
         whole_name = "\0".join(name).encode()
@@ -301,8 +301,8 @@ class Journal:
         if records:
             file.close()
             raise AkunuError(
-                f"{path} is in version {records[0].get('journal')!r} of the form; this akunu "
-                f"reads {VERSION}"
+                f"{path} has format version {records[0].get('journal')!r}; this akunu reads "
+                f"{VERSION}"
             )
         head = {
             "journal": VERSION,

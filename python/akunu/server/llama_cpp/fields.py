@@ -92,8 +92,8 @@ _BOTH: Final = (
     honoured("response_fields", "array", _texts),
     *_SAMPLING,
     *STRUCTURE_FIELDS,
-    refused("post_sampling_probs", "n_probs are those of the model", False),
-    refused("n_indent", "there is no least indentation", 0),
+    refused("post_sampling_probs", "n_probs reports probabilities before sampling", False),
+    refused("n_indent", "a least indentation is not supported", 0),
     refused("image_data", "only text is supported", []),
     without_effect("cache_prompt", "boolean", "the text is the same"),
     without_effect("n_cache_reuse", "integer", "the text is the same"),
@@ -123,7 +123,7 @@ INFILL_FIELDS: Final[Mapping[str, Field]] = table_of(
 
 
 def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
-    """Return what a request for /completion asks for; ApiError for what makes no sense."""
+    """Read a request for /completion; ApiError for values that make no sense."""
     wanted = text_request(COMPLETION_FIELDS, body)
     if "prompt" not in wanted.arguments:
         raise invalid("prompt", "prompt is missing", "missing_required_parameter")
@@ -135,14 +135,14 @@ def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> Tex
     prompts = [_plain(each) for each in (prompt if is_several else [prompt])]
     for each in prompts:
         _check_prompt(each)
-    # Of a stream, events have an index.
+    # The events of a stream have an index instead.
     return _with_answer(
         wanted, prompts, "prompt", is_list=len(prompts) > 1 and not wanted.is_stream
     )
 
 
 def infill_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
-    """Return what a request for /infill asks for; ApiError for what makes no sense.
+    """Read a request for /infill; ApiError for values that make no sense.
 
     Texts of other files stand before what is before the gap.
     """

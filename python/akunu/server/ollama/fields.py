@@ -62,8 +62,8 @@ OLLAMA_OPTIONS: Final[Mapping[str, Field]] = table_of(
         honoured("num_predict", "integer", n_predict),
         *SAMPLING_FIELDS,
         refused("tfs_z", "choose with top_p, min_p or top_n_sigma", 1, 1.0),
-        refused("penalize_newline", "a newline is a token like all others", True),
-        without_effect("num_keep", "integer", "texts are never cut without an error"),
+        refused("penalize_newline", "penalties apply to newlines as to all tokens", True),
+        without_effect("num_keep", "integer", "a prompt is never cut"),
         *(
             without_effect(name, "", _LOADED)
             for name in (
@@ -84,8 +84,8 @@ _BOTH: Final = (
     KEEP_ALIVE,
     honoured("logprobs", "boolean", flag("has_logprobs")),
     honoured("top_logprobs", "integer", top_logprobs),
-    refused("truncate", "texts are never cut without an error", False),
-    refused("shift", "texts are never cut without an error", False),
+    refused("truncate", "a prompt that does not fit is an error", False),
+    refused("shift", "a prompt that does not fit is an error", False),
 )
 
 OLLAMA_CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
@@ -113,7 +113,7 @@ OLLAMA_GENERATE_FIELDS: Final[Mapping[str, Field]] = table_of(
 
 
 def chat_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
-    """Return what a request for /api/chat asks for; ApiError for what makes no sense."""
+    """Read a request for /api/chat; ApiError for values that make no sense."""
     wanted = _request(OLLAMA_CHAT_FIELDS, body, is_chat=True)
     options = wanted.arguments
     turns, allowed = options.pop("turns", []), options.pop("allowed_tools", None)
@@ -128,7 +128,7 @@ def chat_request(body: Mapping[str, Any], settings: ServerSettings) -> TextReque
 
 
 def generate_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
-    """Return what a request for /api/generate asks for; ApiError for what makes no sense."""
+    """Read a request for /api/generate; ApiError for values that make no sense."""
     wanted = _request(OLLAMA_GENERATE_FIELDS, body, is_chat=False)
     options = wanted.arguments
     prompt = options.pop("prompt", None)

@@ -14,7 +14,7 @@ from akunu.tokenizers.fill_in import fill_in_of
 
 
 async def listed(served: ServedModel) -> dict[str, Any]:
-    """Return what /api/tags tells of a model; of one that is to be fetched, little is known."""
+    """Return a model's entry in /api/tags; little is known of a model that is not fetched yet."""
     file = await file_of(served)
     return {
         "name": served.name,

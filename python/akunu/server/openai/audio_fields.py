@@ -104,7 +104,7 @@ def _seed(name: str, value: Any) -> Mapping[str, Any]:
 def _granularities(name: str, value: Any) -> Mapping[str, Any]:
     for each in value:
         if each not in ("segment", "word"):
-            raise invalid(name, f"{name} has {as_json(each)}; there are segment and word")
+            raise invalid(name, f"{name} has {as_json(each)}; it may have segment and word")
     return {"granularities": frozenset(value), "word_timestamps": "word" in value}
 
 
@@ -118,7 +118,7 @@ def _chunking(name: str, value: Any) -> Mapping[str, Any]:
         if key == "type":
             continue
         if key not in _STRATEGY:
-            raise invalid(name, f"{name} has {as_json(key)}; there are {', '.join(_STRATEGY)}")
+            raise invalid(name, f"{name} has {as_json(key)}; it may have {', '.join(_STRATEGY)}")
         high = 1.0 if key == "threshold" else 1e6
         given[_STRATEGY[key]] = _number(f"{name}[{key}]", text, 0.0, high)
     try:
@@ -236,7 +236,7 @@ class AudioRequest:
 
 
 def audio_request(table: Mapping[str, Field], body: Mapping[str, Any], task: str) -> AudioRequest:
-    """Return what a request asks for; ApiError for what makes no sense or is not supported."""
+    """Read a request; ApiError for values that make no sense or are not supported."""
     found = read(table, body)
     options = found.options
     if "file" not in options:

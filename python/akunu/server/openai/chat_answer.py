@@ -212,10 +212,10 @@ class _CallPart:
 
 
 class _Calls:
-    """Says what may be sent of calls, and when.
+    """Decides which parts of calls may be sent, and when.
 
-    What was reported cannot be taken back: where a grammar does not hold calls, each is sent when
-    it is complete, or cut by `max_tokens`.
+    A sent part cannot be taken back. If no grammar enforces the calls, each one is sent when it is
+    complete, or cut by `max_tokens`.
     """
 
     def __init__(self, *, are_held: bool) -> None:

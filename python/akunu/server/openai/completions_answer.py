@@ -58,8 +58,8 @@ class CompletionAnswer:
         self._held: dict[int, str] = {}  # prompts that are reported once their logprobs are known
 
     def from_replies(self, replies: Sequence[Completion]) -> Any:
-        """Return the answer that is not a stream; of more texts than were requested, the
-        likeliest."""
+        """Return the answer that is not a stream, with the most likely texts if `best_of` has
+        more."""
         request = self._request
         told: list[Completion] = []
         for first in range(0, len(replies), request.best_of):
@@ -87,7 +87,7 @@ class CompletionAnswer:
         return _of_prompt(known, first, str(reply))
 
     def _first_text(self, prompt: Prompt) -> str:
-        """Return the text of a prompt's first token, of which nothing says how likely it is."""
+        """Return the text of a prompt's first token, which has no log-probability."""
         ids = self._context.tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
         bos = self._context.tokenizer.bos_id
         token = ids[0] if ids else 0 if bos is None else bos

@@ -103,7 +103,7 @@ COMPLETION_FIELDS: Final[Mapping[str, Field]] = table_of(
 
 
 def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
-    """Return what a request asks for; ApiError for what makes no sense or is not supported."""
+    """Read a request; ApiError for values that make no sense or are not supported."""
     wanted = text_request(COMPLETION_FIELDS, body)
     options = wanted.arguments
     if "prompts" not in options:

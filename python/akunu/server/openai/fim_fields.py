@@ -38,7 +38,7 @@ FIM_FIELDS: Final[Mapping[str, Field]] = table_of(
 
 
 def fim_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
-    """Return what a request asks for; ApiError for what makes no sense or is not supported."""
+    """Read a request; ApiError for values that make no sense or are not supported."""
     wanted = text_request(FIM_FIELDS, body)
     options = wanted.arguments
     if "prompt" not in options:

@@ -91,9 +91,7 @@ def _message(
         of = found.get("name")
         called = calls_before.get(of) if isinstance(of, str) else None
         if called is None:
-            raise invalid(
-                "messages", f"a result of {as_json(of)} is there, and no call of it before"
-            )
+            raise invalid("messages", f"a result of {as_json(of)} has no call of it before it")
         found["tool_call_id"] = called
     _note_calls(found, calls_before)
     return found

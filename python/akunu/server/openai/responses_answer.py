@@ -38,7 +38,7 @@ class ResponseAnswer:
         has_logprobs: bool = False,
         namespaces: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
-        """`echoed`: what it repeats of the request. `namespaces`: of functions, by their names."""
+        """`echoed`: fields of the request that it repeats. `namespaces`: by names of functions."""
         self.model = context.model
         self._echoed = echoed
         self._has_logprobs = has_logprobs
@@ -47,7 +47,7 @@ class ResponseAnswer:
         self._created = int(now())
         self._n_events = 0
         self._output: list[dict[str, Any]] = []
-        self._item: dict[str, Any] | None = None  # the one that is being told
+        self._item: dict[str, Any] | None = None  # the one that is being sent
         self._text: list[str] = []
         self._logprobs: list[Any] = []  # of its text
         self._unsent = UnsentLogprobs()

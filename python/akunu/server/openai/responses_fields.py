@@ -131,7 +131,7 @@ RESPONSES_FIELDS: Final[Mapping[str, Field]] = table_of(
 
 
 def response_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
-    """Return what a request asks for; ApiError for what makes no sense or is not supported."""
+    """Read a request; ApiError for values that make no sense or are not supported."""
     wanted = text_request(RESPONSES_FIELDS, body)
     options = wanted.arguments
     wanted.prompt_name = "input"

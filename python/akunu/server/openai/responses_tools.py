@@ -26,7 +26,7 @@ def tools_of(name: str, value: Any) -> Mapping[str, Any]:
     """Return functions, and for those of a namespace what they are called in an answer.
 
     Agents offer tools of OpenAI's own as well, of which the model hears nothing: they are named as
-    fields without effect. ApiError for what makes no sense.
+    fields without effect. ApiError for values that make no sense.
     """
     read = _Tools(name)
     for index, tool in enumerate(checked(name, value, list)):

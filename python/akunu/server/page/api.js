@@ -93,7 +93,7 @@ export async function checkImage(model, url) {
  * Ask for a reply; yields the chunks of OpenAI's API as they arrive.
  * @param {Record<string, any>} body
  * @param {AbortSignal} signal
- * @param {(names: string[]) => void} onIgnored told which fields the server did not heed
+ * @param {(names: string[]) => void} onIgnored gets the names of the fields that the server ignored
  * @returns {AsyncGenerator<any>}
  */
 export async function* streamChat(body, signal, onIgnored) {

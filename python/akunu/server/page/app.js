@@ -101,7 +101,7 @@ class App {
     this.showSidebar(!NARROW.matches && kept.get("sidebar") !== "closed");
     this.showTheme();
     this.open(location.hash.slice(1) || null);
-    if (!this.store.isKept) notify("This browser keeps nothing for this page: conversations end with the tab.");
+    if (!this.store.isKept) notify("This browser stores nothing for this page: conversations are lost when the tab is closed.");
     this.models.refresh();
   }
 
@@ -220,7 +220,7 @@ class App {
     if (!last) return;
     current.model ??= this.models.facts?.id ?? null;
     const reply = tree.add(current, last.id, { role: "assistant", model: current.model ?? undefined });
-    say("The model answers");
+    say("The model is answering");
     this.replies.write(current, reply);
     this.save(current);
     this.draw();
@@ -230,11 +230,11 @@ class App {
   retry(message) {
     if (this.isRunning || message.role !== "assistant") return;
     const { current } = this;
-    // A reply that failed before its first word is no version that one would go back to.
+    // A reply that failed before its first word is not kept as a version.
     if (message.failure && !message.content && !message.reasoning) delete current.messages[message.id];
     current.model = this.models.current ?? current.model;
     const reply = tree.add(current, message.parent, { role: "assistant", model: current.model ?? undefined });
-    say("The model answers again");
+    say("The model is answering again");
     this.replies.write(current, reply);
     this.draw();
   }
@@ -345,7 +345,7 @@ class App {
       await this.store.put(conversation);
       this.others?.postMessage("changed");
     } catch (error) {
-      notify(`This chat could not be kept: ${/** @type {Error} */ (error).message}. Export it, or delete others.`);
+      notify(`This chat could not be stored: ${/** @type {Error} */ (error).message}. Export it, or delete other chats.`);
     }
   }
 
@@ -463,7 +463,7 @@ class App {
       try {
         if (file) await this.pictures.put(file, id);
       } catch (error) {
-        warning = `Images last until this page is closed: the browser could not keep them (${/** @type {Error} */ (error).message}).`;
+        warning = `The browser could not store the images (${/** @type {Error} */ (error).message}): they are lost when this page is closed.`;
       }
     }
     return warning;

@@ -25,10 +25,10 @@ export function readArchive(text) {
   try {
     file = JSON.parse(text);
   } catch {
-    throw new Error("the file is no JSON");
+    throw new Error("the file is not JSON");
   }
-  if (file?.format !== FORMAT) throw new Error(`the file was not exported here: it has no "format": "${FORMAT}"`);
-  if (file.version !== 1) throw new Error(`the file is of version ${file.version}, and this page reads version 1`);
+  if (file?.format !== FORMAT) throw new Error(`the file is not an export of this page: it has no "format": "${FORMAT}"`);
+  if (file.version !== 1) throw new Error(`the file has version ${file.version}; this page reads version 1`);
   if (!Array.isArray(file.conversations)) throw new Error("the file has no list of conversations");
   file.conversations.forEach(check);
   return { conversations: file.conversations.map(clean), images: readImages(file.images ?? {}) };
@@ -39,7 +39,7 @@ const isId = (/** @type {any} */ value) => typeof value === "string" && /^[\w-]{
 
 /** @param {any} urls @returns {Map<string, Blob>} */
 function readImages(urls) {
-  if (!isObject(urls)) throw new Error("images is no object");
+  if (!isObject(urls)) throw new Error("images is not an object");
   const found = new Map();
   for (const [id, url] of Object.entries(urls)) {
     try {
@@ -54,24 +54,24 @@ function readImages(urls) {
 /** @param {any} each @param {number} index */
 function check(each, index) {
   const where = `conversation ${index + 1}`;
-  if (!isObject(each)) throw new Error(`${where} is no object`);
+  if (!isObject(each)) throw new Error(`${where} is not an object`);
   if (!isId(each.id)) throw new Error(`${where} has no id`);
   if (typeof each.title !== "string") throw new Error(`${where} has no title`);
   if (!Number.isFinite(each.created) || !Number.isFinite(each.updated)) throw new Error(`${where} has no times`);
   if (!isObject(each.messages) || !isObject(each.chosen) || !isObject(each.settings)) throw new Error(`${where} lacks messages, chosen or settings`);
   for (const [id, message] of Object.entries(each.messages)) {
     const which = `${where}, message ${id}`;
-    if (!isObject(message) || message.id !== id || !isId(id)) throw new Error(`${which}: its id does not fit`);
+    if (!isObject(message) || message.id !== id || !isId(id)) throw new Error(`${which}: its id is wrong`);
     if (!["user", "assistant", "tool"].includes(message.role)) throw new Error(`${which} has no role`);
     if (typeof message.content !== "string") throw new Error(`${which} has no content`);
     if (!Number.isFinite(message.created)) throw new Error(`${which} has no time`);
-    if (message.parent !== null && !(message.parent in each.messages)) throw new Error(`${which}: what it follows is not there`);
+    if (message.parent !== null && !(message.parent in each.messages)) throw new Error(`${which}: the message before it is missing`);
     if (message.toolCalls !== undefined && !(Array.isArray(message.toolCalls) && message.toolCalls.every(
       (/** @type {any} */ call) => isObject(call) && [call.id, call.name, call.arguments].every((part) => typeof part === "string"))))
-      throw new Error(`${which}: its calls make no sense`);
+      throw new Error(`${which}: its tool calls are not valid`);
     if (message.images !== undefined && !(Array.isArray(message.images) && message.images.every(
       (/** @type {any} */ image) => isObject(image) && isId(image.id) && typeof image.name === "string")))
-      throw new Error(`${which}: its images make no sense`);
+      throw new Error(`${which}: its images are not valid`);
   }
   for (const id of Object.keys(each.messages)) checkEnds(each.messages, id, where);
 }

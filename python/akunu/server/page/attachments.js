@@ -109,14 +109,14 @@ export class Attachments {
     if (said.length) notify(said.join("\n"));
   }
 
-  /** Throws what speaks against an image before it is read. @param {File} file */
+  /** Throws an error for an image that is refused before it is read. @param {File} file */
   checkPlainly(file) {
-    if (this.actions.readsImages() === false) throw new Error(`${this.actions.model() ?? "the model"} reads no images`);
-    if (file.type && !file.type.startsWith("image/")) throw new Error("this is no image that is read here: PNG, JPEG, WebP, GIF and BMP are");
+    if (this.actions.readsImages() === false) throw new Error(`${this.actions.model() ?? "the model"} does not read images`);
+    if (file.type && !file.type.startsWith("image/")) throw new Error("this is not an image; PNG, JPEG, WebP, GIF and BMP can be read");
     if (file.size > MOST_BYTES) throw new Error(`the image has more than ${MOST_BYTES >> 20} MiB`);
   }
 
-  /** Throws what the server says against an image; nothing where it cannot be asked now. @param {Blob} file */
+  /** Throws the error with which the server refuses an image; nothing if the server cannot be reached. @param {Blob} file */
   async askServer(file) {
     const url = await urlOf(file);
     try {
@@ -140,7 +140,7 @@ export class Attachments {
     try {
       await this.pictures.put(file, image.id);
     } catch (error) {
-      warning = `${name} lasts until this page is closed: the browser could not keep it (${/** @type {Error} */ (error).message}).`;
+      warning = `The browser could not store ${name} (${/** @type {Error} */ (error).message}): it is lost when this page is closed.`;
     }
     if (this.draftName === draftName) this.set([...this.images, image]);
     else kept.set(`${draftName}.images`, [...(kept.get(`${draftName}.images`) ?? []), image]);

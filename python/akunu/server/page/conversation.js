@@ -33,7 +33,7 @@ export function newConversation(settings, model) {
 }
 
 /**
- * The versions of what follows a message, oldest first.
+ * The versions of the message after `parent`, oldest first.
  * @param {Conversation} conversation
  * @param {string | null} parent
  */
@@ -128,7 +128,7 @@ export function messagesFor(conversation, last, urls) {
     const message = asSent(each, urls);
     if (!message) continue;
     const before = found[found.length - 1];
-    // A reply that failed was never said: what stands around it is said in one go.
+    // A failed reply is not sent: the messages before and after it are sent as one.
     if (message.role === "user" && before?.role === "user") before.content = joined(before.content, message.content);
     else found.push(message);
   }

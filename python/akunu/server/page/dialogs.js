@@ -18,7 +18,7 @@ export function openDialog(title, kind, ...children) {
     h("header", {}, h("h2", { id: name }, title), iconButton("close", "Close", () => dialog.close())), ...children);
   dialog.addEventListener("close", () => dialog.remove());
   dialog.addEventListener("mousedown", (/** @type {MouseEvent} */ event) => {
-    if (event.target === dialog) dialog.close(); // beside it
+    if (event.target === dialog) dialog.close(); // outside of it
   });
   document.body.append(dialog);
   dialog.showModal();
@@ -26,7 +26,7 @@ export function openDialog(title, kind, ...children) {
 }
 
 /**
- * Ask for the key of the server; resolves to whether one was given.
+ * Ask for the key of the server; resolves to whether the user entered one.
  * @param {string} said what the server said
  * @returns {Promise<boolean>}
  */
@@ -42,10 +42,10 @@ export function askForKey(said) {
         dialog.close();
       },
     },
-      h("p", {}, key.get() ? `The server does not take the key: ${said}.` : "This server asks for an API key."),
+      h("p", {}, key.get() ? `The server refused the key: ${said}.` : "This server requires an API key."),
       h("label", { for: "key" }, "API key"), field,
-      h("p", { class: "help" }, "It is kept until this tab is closed, and sent to this server alone."),
-      h("div", { class: "buttons" }, h("button", { type: "submit", class: "primary" }, "Go on")));
+      h("p", { class: "help" }, "It is kept until this tab is closed, and sent only to this server."),
+      h("div", { class: "buttons" }, h("button", { type: "submit", class: "primary" }, "Continue")));
     const dialog = openDialog("Key", "ask-key", form);
     dialog.addEventListener("close", () => resolve(false));
     field.focus();
@@ -55,22 +55,22 @@ export function askForKey(said) {
 export const SHORTCUTS = [
   ["Enter", "Send"],
   ["Shift+Enter", "New line"],
-  [`${MOD}+V`, "Attach an image that was copied, if the model reads images"],
+  [`${MOD}+V`, "Attach a copied image, if the model reads images"],
   ["Esc", "Stop the reply"],
   ["↑", "In an empty field: edit the last message"],
-  [`${MOD}+Shift+Enter`, "Another try at the last reply"],
+  [`${MOD}+Shift+Enter`, "Generate the last reply again"],
   [`${MOD}+K`, "Search conversations"],
   [`${MOD}+Shift+O`, "New chat"],
   [`${MOD}+.`, "Settings of this chat"],
   [`${MOD}+B`, "Show or hide the list"],
-  [`${MOD}+/`, "This sheet"],
+  [`${MOD}+/`, "Show this help"],
 ];
 
 export function showHelp() {
   openDialog("Keyboard", "help-sheet",
     h("dl", { class: "shortcuts" }, ...SHORTCUTS.flatMap(([keys, what]) => [
       h("dt", {}, ...keys.split("+").map((each) => h("kbd", {}, each))), h("dd", {}, what)])),
-    h("p", { class: "help" }, "An edit or another try makes a new version of a message; ‹ and › go through them. Conversations, their images and drafts stay in this browser, and the server keeps none of them."));
+    h("p", { class: "help" }, "An edited message or a new reply is a new version; ‹ and › switch between versions. Conversations, images and drafts stay in this browser; the server stores none of them."));
 }
 
 /**
@@ -97,7 +97,7 @@ export function showData(actions) {
   const button = (/** @type {string} */ label, /** @type {() => void} */ run, more = {}) =>
     h("button", { type: "button", class: "plain", onclick: run, ...more }, label);
   const dialog = openDialog("Your conversations", "data-sheet",
-    h("p", {}, "They are kept in this browser, on this device. A file of them is a copy that you can keep, or open elsewhere."),
+    h("p", {}, "They are stored in this browser, on this device. An exported file is a copy that you can keep or import elsewhere."),
     h("div", { class: "stack" },
       button(`Export all (${actions.count})`, close(actions.exportAll), { disabled: !actions.count }),
       button("Export this chat", close(actions.exportThis ?? (() => {})), { disabled: !actions.exportThis }),

@@ -33,12 +33,12 @@ const ALLOWED = {
     "table", "thead", "tbody", "tr", "th", "td"],
   ALLOWED_ATTR: ["href", "class", "start", "align", "type", "checked", "disabled"],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
-  ADD_URI_SAFE_ATTR: ["start", "align", "type", "checked", "disabled"], // which are no addresses
+  ADD_URI_SAFE_ATTR: ["start", "align", "type", "checked", "disabled"], // they are not addresses
   RETURN_DOM_FRAGMENT: true,
 };
 
 /** @type {Promise<any> | null} */
-let highlighter = null; // 126 KB, which a chat without code never asks for
+let highlighter = null; // 126 KB, which a chat without code never loads
 
 /** An element that shows a text of Markdown, which may grow. */
 export class MarkdownView {
@@ -81,7 +81,7 @@ function finish(fragment) {
     table.replaceWith(frame);
     frame.append(table);
   }
-  // The page has headings of its own down to the second rank: those of a text come below.
+  // The page has headings of ranks 1 and 2: those of a text come below.
   for (const heading of [...fragment.querySelectorAll("h1, h2, h3, h4, h5, h6")]) {
     const rank = Number(heading.tagName[1]);
     const lower = h(`h${Math.min(6, rank + 2)}`, { class: `rank-${rank}` });

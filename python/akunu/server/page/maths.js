@@ -70,7 +70,7 @@ function set(code) {
     ? h("span", { class: "formula displayed", tabindex: "0", role: "group", "aria-label": "Formula" })
     : h("span", { class: "formula" });
   try {
-    // Nothing is trusted: no links, no pictures, no classes; and nobody's macros go on without end.
+    // Nothing is trusted: no links, pictures or classes, and no macro expands without end.
     katex.render(code.textContent ?? "", shown, { displayMode: isDisplayed, trust: false, strict: "ignore", errorColor: "var(--warn)", maxSize: 20, maxExpand: 200 });
   } catch {
     return;

@@ -15,7 +15,7 @@ import { MarkdownView } from "./markdown.js";
  */
 
 const ENDS = {
-  length: "The reply was cut off: it reached its longest length, or the context is full.",
+  length: "The reply was cut off: it reached the limit of tokens, or the context is full.",
   stopped: "Stopped.",
   interrupted: "The page was closed before the reply was complete.",
 };
@@ -76,7 +76,7 @@ export class MessageView {
     this.thinking.hidden = !message.reasoning;
     if (message.reasoning) {
       const isThinking = situation.isWriting && !message.content;
-      this.thoughtsTitle.textContent = isThinking ? "Thinking…" : `Thoughts (${words(message.reasoning)})`;
+      this.thoughtsTitle.textContent = isThinking ? "Thinking…" : `Thinking (${words(message.reasoning)})`;
       this.thoughts.show(message.reasoning);
     }
     if (this.markdown.element.parentNode !== this.body) this.body.replaceChildren(this.markdown.element);
@@ -117,23 +117,23 @@ export class MessageView {
     const shown = [];
     const why = message.failure ? "" : ENDS[/** @type {keyof typeof ENDS} */ (message.finish)] ?? "";
     if (why) shown.push(h("p", { class: "why" }, why));
-    if (message.ignored?.length) shown.push(h("p", { class: "why" }, `The server did not heed: ${message.ignored.join(", ")}.`));
+    if (message.ignored?.length) shown.push(h("p", { class: "why" }, `The server ignored these fields: ${message.ignored.join(", ")}.`));
     if (message.failure) shown.push(this.failureCard(message.failure));
     this.end.replaceChildren(...shown);
   }
 
   /** @param {import("./conversation.js").Failure} failure */
   failureCard(failure) {
-    const title = { gone: "No answer", broken: "Broken off", key: "A key is needed", full: "The context is full", busy: "The server is busy", other: "The server refused" }[failure.kind] ?? "It failed";
+    const title = { gone: "No answer", broken: "Connection lost", key: "API key needed", full: "The context is full", busy: "The server is busy", other: "The server refused" }[failure.kind] ?? "It failed";
     const card = h("div", { class: "failure", role: "alert" }, h("strong", {}, title));
     const { n_prompt_tokens: needed, n_ctx: there } = failure.facts ?? {};
     const isMeasured = failure.kind === "full" && needed && there;
-    card.append(h("p", {}, isMeasured ? `The messages take ${count(needed)} tokens, the model has room for ${count(there)}.` : failure.message));
+    card.append(h("p", {}, isMeasured ? `The messages take ${count(needed)} tokens; the context of the model has ${count(there)}.` : failure.message));
     if (failure.kind === "full") {
-      card.append(h("p", {}, "Begin a new chat, edit an earlier message, or serve the model with a larger ", h("code", {}, "--context"), "."));
+      card.append(h("p", {}, "Start a new chat, edit an earlier message, or serve the model with a larger ", h("code", {}, "--context"), "."));
     }
-    if (failure.code === "request_too_large") card.append(h("p", {}, "Images are sent with every message: edit an earlier one to take some out, or begin a new chat."));
-    if (failure.kind === "busy" && failure.retryAfter) card.append(h("p", {}, `It asks to wait ${failure.retryAfter} s.`));
+    if (failure.code === "request_too_large") card.append(h("p", {}, "Images are sent with every message: remove some from an earlier message, or start a new chat."));
+    if (failure.kind === "busy" && failure.retryAfter) card.append(h("p", {}, `It asks you to wait ${failure.retryAfter} s.`));
     const isKey = failure.kind === "key";
     const act = () => (isKey ? this.actions.askForKey(this.message) : this.actions.retry(this.message));
     card.append(h("button", { type: "button", class: "plain", onclick: act }, isKey ? "Enter the key" : "Try again"));
@@ -218,7 +218,7 @@ function costOf(message) {
   const parts = [];
   if (stats.completionTokens) parts.push(`${count(stats.completionTokens)} tokens`);
   if (stats.tokensPerSecond) parts.push(`${round(stats.tokensPerSecond)} tokens/s`);
-  if (stats.firstTokenMs !== null) parts.push(`first after ${round(stats.firstTokenMs / 1000)} s`);
+  if (stats.firstTokenMs !== null) parts.push(`first token after ${round(stats.firstTokenMs / 1000)} s`);
   return parts.join(" · ");
 }
 

@@ -39,7 +39,7 @@ export class Models {
         this.actions.needsKey(error.message);
         return;
       }
-      this.gone.textContent = `${/** @type {Error} */ (error).message} This page tries again by itself.`;
+      this.gone.textContent = `${/** @type {Error} */ (error).message} This page tries again automatically.`;
       this.gone.hidden = false;
       this.timer = setTimeout(() => this.refresh(), AGAIN_MS);
     }

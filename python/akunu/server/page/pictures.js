@@ -1,5 +1,5 @@
-// Images of conversations stay in this browser (IndexedDB), each in a record of its own: a conversation
-// names its images, and stays small enough to be written every second.
+// Images of conversations stay in this browser (IndexedDB), each in its own record. A conversation
+// only names its images, and stays small enough to be written every second.
 
 import { newId } from "./conversation.js";
 import { Store } from "./store.js";
@@ -100,9 +100,9 @@ export function urlOf(file) {
   });
 }
 
-/** The image that a data: URL is; throws where it is none. @param {string} url @returns {Blob} */
+/** The image of a data: URL; throws an error for any other URL. @param {string} url @returns {Blob} */
 export function fileOf(url) {
   const [, type, data] = /^data:(image\/(?:png|jpeg|webp|gif|bmp)|);base64,([A-Za-z0-9+/=]*)$/.exec(url) ?? [];
-  if (data === undefined) throw new Error("it is no data: URL of an image");
+  if (data === undefined) throw new Error("it is not a data: URL of an image");
   return new Blob([Uint8Array.from(atob(data), (each) => each.charCodeAt(0))], { type });
 }

@@ -8,70 +8,70 @@
 /** @type {{title: string, isOpen: boolean, fields: Field[]}[]} */
 export const GROUPS = [
   {
-    title: "How it writes",
+    title: "Reply",
     isOpen: true,
     fields: [
       {
-        name: "temperature", label: "Temperature", kind: "number", min: 0, max: 5, step: 0.1, unset: "as the model recommends",
-        help: "How daring the choice of words is. 0 always takes the likeliest word; 0.7 is lively; above 1 it begins to wander.",
+        name: "temperature", label: "Temperature", kind: "number", min: 0, max: 5, step: 0.1, unset: "the model's setting",
+        help: "Randomness of the reply. 0 always takes the most likely token; 0.7 gives varied text; far above 1, the text makes no sense.",
       },
       {
         name: "max_tokens", label: "Longest reply", kind: "integer", min: 1, step: 1, unset: "until the context is full",
-        help: "In tokens, pieces of words: 100 tokens are about 75 English words. A longer reply is cut off there.",
+        help: "The most tokens of a reply; a longer one is cut off. 100 tokens are about 75 English words.",
       },
       {
-        name: "enable_thinking", label: "Thinking", kind: "choice", unset: "as the model does",
+        name: "enable_thinking", label: "Thinking", kind: "choice", unset: "the model's default",
         choices: [["true", "Think first"], ["false", "Answer at once"]],
-        help: "Whether a model that can think writes its thoughts before the answer. Models without a switch for it refuse.",
+        help: "Whether a reasoning model thinks before it answers. A model without such a switch refuses the request.",
       },
       {
         name: "stop", label: "Stop at", kind: "lines", unset: "nothing",
-        help: "The reply ends before the first of these texts. One a line.",
+        help: "The reply ends before the first of these texts. Write one text on each line.",
       },
     ],
   },
   {
-    title: "Which words may be chosen",
+    title: "Sampling",
     isOpen: false,
     fields: [
       {
-        name: "top_p", label: "Top p", kind: "number", min: 0, max: 1, step: 0.05, unset: "as the model recommends",
-        help: "Only the likeliest words that together reach this share. 0.9 leaves out the odd tenth; 1 leaves out none.",
+        name: "top_p", label: "Top p", kind: "number", min: 0, max: 1, step: 0.05, unset: "the model's setting",
+        help: "Sample from the most likely tokens whose probabilities add up to this. 0.9 drops the least likely tenth; 1 drops none.",
       },
       {
-        name: "top_k", label: "Top k", kind: "integer", min: 0, step: 1, unset: "as the model recommends",
-        help: "Only this many of the likeliest words. 40 is usual; 0 is all of them.",
+        name: "top_k", label: "Top k", kind: "integer", min: 0, step: 1, unset: "the model's setting",
+        help: "Sample from this many of the most likely tokens. 40 is usual; 0: from all.",
       },
       {
-        name: "min_p", label: "Min p", kind: "number", min: 0, max: 1, step: 0.01, unset: "as the model recommends",
-        help: "Leaves out words less likely than this share of the likeliest one. 0.05 lets you raise the temperature without nonsense.",
+        name: "min_p", label: "Min p", kind: "number", min: 0, max: 1, step: 0.01, unset: "the model's setting",
+        help: "Drop tokens whose probability is below this share of the highest one. With 0.05, text still makes sense at a higher temperature.",
       },
       {
-        name: "seed", label: "Seed", kind: "integer", step: 1, unset: "another one each time",
-        help: "The same seed, settings and messages give the same reply, word for word.",
+        name: "seed", label: "Seed", kind: "integer", step: 1, unset: "random",
+        help: "The same seed, settings and messages give the same reply.",
       },
     ],
   },
   {
-    title: "Against repetition",
+    title: "Repetition",
     isOpen: false,
     fields: [
       {
-        name: "repetition_penalty", label: "Repetition penalty", kind: "number", min: 0, step: 0.05, unset: "as the model recommends",
-        help: "Above 1, words that were said lately become less likely. 1.1 is gentle; 1 is off.",
+        name: "repetition_penalty", label: "Repetition penalty", kind: "number", min: 0, step: 0.05, unset: "the model's setting",
+        help: "Above 1, recent tokens become less likely. 1.1 is a small penalty; 1: no penalty.",
       },
       {
-        name: "frequency_penalty", label: "Frequency penalty", kind: "number", min: -2, max: 2, step: 0.1, unset: "0, off",
-        help: "The more often a word was said, the less likely it becomes.",
+        name: "frequency_penalty", label: "Frequency penalty", kind: "number", min: -2, max: 2, step: 0.1, unset: "0",
+        help: "A token becomes less likely each time it occurs. 0: no penalty.",
       },
       {
-        name: "presence_penalty", label: "Presence penalty", kind: "number", min: -2, max: 2, step: 0.1, unset: "0, off",
-        help: "A word that was said becomes less likely, however often it was: it changes the subject.",
+        name: "presence_penalty", label: "Presence penalty", kind: "number", min: -2, max: 2, step: 0.1, unset: "0",
+        help: "A token that has occurred becomes less likely, however often it did. 0: no penalty.",
       },
     ],
   },
   {
-    title: "Tools and more",
+    title: "Tools and other fields",
     isOpen: false,
     fields: [
       {
@@ -80,7 +80,7 @@ export const GROUPS = [
       },
       {
         name: "more", label: "Other fields", kind: "json", unset: "none",
-        help: "A JSON object of whatever else the server understands, as {\"dry_multiplier\": 0.8}. The server's answer says what it does not know.",
+        help: "A JSON object with other fields of the request, such as {\"dry_multiplier\": 0.8}. The reply names the fields that the server ignores.",
       },
     ],
   },
@@ -113,7 +113,7 @@ function readJson(field, text) {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new Error(`This is no JSON: ${/** @type {Error} */ (error).message}`);
+    throw new Error(`This is not JSON: ${/** @type {Error} */ (error).message}`);
   }
   if (field.name === "tools" && !Array.isArray(value)) throw new Error("This must be a list: [ … ].");
   if (field.name === "more" && (value === null || typeof value !== "object" || Array.isArray(value)))

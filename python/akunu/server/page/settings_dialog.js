@@ -1,4 +1,4 @@
-// The settings of a chat: the system prompt and what every reply is asked for.
+// The settings of a chat: the system prompt and the fields that are sent with every request.
 
 import { openDialog } from "./dialogs.js";
 import { h, notify, say } from "./dom.js";
@@ -26,7 +26,7 @@ export function showSettings(settings, actions) {
   const dialog = openDialog("Settings of this chat", "settings",
     h("div", { class: "setting" },
       h("label", { for: "set-system" }, "System prompt"), system,
-      h("p", { class: "help", id: "help-system" }, "The system message: who it is, how to answer. Empty: what its template says.")),
+      h("p", { class: "help", id: "help-system" }, "Instructions for the conversation. Empty: the default of the model's chat template.")),
     ...groups,
     h("div", { class: "buttons" },
       h("button", {
@@ -36,7 +36,7 @@ export function showSettings(settings, actions) {
           actions.changed();
           dialog.close();
           showSettings(settings, actions);
-          say("All settings are as the model recommends");
+          say("All settings are reset");
         },
       }, "Reset"),
       h("button", {
@@ -65,7 +65,7 @@ function settingRow(field, settings, changed) {
       input.removeAttribute("aria-invalid");
       changed();
     } catch (error) {
-      mistake.textContent = `${/** @type {Error} */ (error).message} The setting stays as it was.`;
+      mistake.textContent = `${/** @type {Error} */ (error).message} The setting is unchanged.`;
       mistake.hidden = false;
       input.setAttribute("aria-invalid", "true");
     }
@@ -86,6 +86,6 @@ function inputFor(field, common, value) {
   if (field.kind === "lines" || field.kind === "json") {
     return h("textarea", { ...common, rows: field.kind === "json" ? 4 : 2, placeholder: field.unset, value, spellcheck: "false" });
   }
-  // Of type text: a number field is silent about what it cannot read, and wheels change it.
+  // Type text, not number: a number field says nothing about an invalid value, and the wheel changes it.
   return h("input", { ...common, type: "text", inputmode: field.kind === "integer" ? "numeric" : "decimal", placeholder: field.unset, value, autocomplete: "off" });
 }

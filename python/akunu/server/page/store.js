@@ -7,7 +7,7 @@ const done = (request) =>
     request.onerror = () => reject(request.error);
   });
 
-/** Wait until it is on the disk: that there is no room shows behind the request. @param {IDBRequest} request @returns {Promise<void>} */
+/** Wait until it is on the disk: a full disk shows only after the request. @param {IDBRequest} request @returns {Promise<void>} */
 const written = (request) =>
   new Promise((resolve, reject) => {
     const transaction = /** @type {IDBTransaction} */ (request.transaction);
@@ -16,7 +16,7 @@ const written = (request) =>
   });
 
 /**
- * Records with an id, in a database of their own.
+ * Records with an id, in their own database.
  * @template {{id: string}} T
  */
 export class Store {

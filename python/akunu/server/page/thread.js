@@ -10,7 +10,7 @@ import { MessageView } from "./message_view.js";
  * @typedef {import("./conversation.js").Message} Message
  */
 
-const NEAR_THE_END = 80; // pixels: who is this close wants to follow the reply
+const NEAR_THE_END = 80; // pixels: a view this close to the end follows the reply
 
 export class Thread {
   /** @param {import("./message_view.js").Actions} actions */

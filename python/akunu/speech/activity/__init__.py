@@ -1,1 +1,1 @@
-"""Where audio has speech."""
+"""Finds the parts of audio that have speech."""

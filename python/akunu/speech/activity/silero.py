@@ -44,7 +44,7 @@ class SileroDetector:
             self._session: Any = onnxruntime.InferenceSession(
                 os.fspath(file), options, providers=["CPUExecutionProvider"]
             )
-        except Exception as error:  # onnxruntime has no class of its own that is public
+        except Exception as error:  # onnxruntime has no public class of errors
             raise AkunuError(f"{file} cannot be read as an ONNX model: {error}") from None
         names = {each.name for each in self._session.get_inputs()}
         if names != {"input", "state", "sr"}:

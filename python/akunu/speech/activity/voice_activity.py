@@ -45,7 +45,7 @@ class VadOptions:
     """Longer spans, paddings included, are cut where speech is least probable; 1 at least."""
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
+        """Raise ArgumentError for values that make no sense."""
         number("threshold", self.threshold, 0.0, 1.0, above=True)
         for name in ("min_speech_duration_ms", "min_silence_duration_ms", "speech_pad_ms"):
             number(name, getattr(self, name), 0.0, 1e9)

@@ -176,7 +176,7 @@ def _av_blocks(av: Any, container: Any, stream: Any, name: str) -> Iterator[NDAr
 
 
 def _seconds_said(container: Any, stream: Any) -> float:
-    """How long the sound should be: of a video's container, that of the pictures may be longer."""
+    """How long the sound should be; the container of a video says how long the pictures are."""
     if stream.duration and stream.time_base:
         return float(stream.duration * stream.time_base)
     if container.duration and len(container.streams) == 1:

@@ -124,9 +124,11 @@ def _chosen(name: str | None) -> Microphone:
     ]
     exact = [each for each in fitting if name in (str(each.number), each.name)]
     if len(exact or fitting) != 1:
-        how = "none" if not fitting else "several microphones"
+        how = "several microphones" if fitting else "no microphone"
         known = ", ".join(f"{each.number} {each.name!r}" for each in found)
-        raise ArgumentError(f"microphone is {name!r}, which is {how}; there is {known}")
+        raise ArgumentError(
+            f"microphone is {name!r}, which fits {how}; the microphones are {known}"
+        )
     return (exact or fitting)[0]
 
 
@@ -140,7 +142,7 @@ def _sounddevice() -> Any:
         ) from None
     except OSError:  # the library below it
         raise AkunuError(
-            "recording needs PortAudio, which is not installed: apt install libportaudio2, or what "
-            "your system calls it"
+            "recording needs PortAudio, which is not installed: apt install libportaudio2, or your "
+            "system's package of it"
         ) from None
     return sounddevice

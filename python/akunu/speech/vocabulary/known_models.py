@@ -66,11 +66,11 @@ def alignment_heads(model: str) -> Heads:
 
 
 def non_speech_tokens(encode: Callable[[str], list[int]]) -> tuple[int, ...]:
-    """Return the tokens of notes on what is heard, "(music)", "♪", "[Anna]": OpenAI's rule.
+    """Return tokens that begin notes on the sound, "(music)", "♪", "[Anna]", by OpenAI's rule.
 
-    A symbol counts where it is one token, after a space or not; of the signs of music the first
-    token does, with which others of Unicode's symbols begin. Hyphens and quotes may stand within
-    words, and begin none.
+    A symbol counts if it is one token, after a space or not. The signs of music count by their
+    first token, with which other symbols of Unicode begin. Hyphens and quotes may be within words,
+    but not at their beginning.
     """
     found = {encode(" -")[0], encode(" '")[0]}
     for symbol in (*_SYMBOLS, *_MUSIC):

@@ -47,7 +47,7 @@ _CODES: Final = {name: code for code, name in LANGUAGE_NAMES.items()} | dict(_OT
 def language_code(language: str) -> str:
     """Return the code of a language, of which a code or an English name is passed.
 
-    Raises ArgumentError for what is neither.
+    Raises ArgumentError for anything else.
 
     >>> language_code("de"), language_code("German")
     ('de', 'de')

@@ -55,7 +55,7 @@ class WhisperTokenizer:
                 found = self._words.token_id(name)
                 if found is not None and found < self.vocab_size:
                     return found
-            raise ModelFormatError(f"{self._words.where}: there is not a token {names[0]}")
+            raise ModelFormatError(f"{self._words.where}: there is no token {names[0]}")
 
         return SpecialTokens(
             end_of_text=needed("<|endoftext|>"),
@@ -89,14 +89,14 @@ class WhisperTokenizer:
         return self._words.decode(text)
 
     def start_of(self, language: str | None, task: str) -> list[int]:
-        """Return what a window's text begins with, before it is said whether it has timestamps."""
+        """Return the first tokens of a window's text, up to the one for timestamps."""
         if not self.is_multilingual:
             return [self.special.start]
         does = self.special.translate if task == "translate" else self.special.transcribe
         return [self.special.start, self.languages[language or "en"], does]
 
     def never_written(self, wanted: Sequence[int]) -> list[int]:
-        """Return the tokens that no text has; of `wanted`, -1 stands for the model's own list."""
+        """Return the tokens that no text has; -1 in `wanted` stands for the model's own list."""
         special = self.special
         banned = {
             special.start,
