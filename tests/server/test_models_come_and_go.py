@@ -17,7 +17,7 @@ import akunu.loading
 from akunu import ArgumentError
 from akunu.cli.main import main
 from akunu.server import ServedModels, ServerSettings
-from akunu.server.discovered import discovering, models_in
+from akunu.server.catalogue.discovered import discovering, models_in
 from akunu.server.http.errors import ApiError
 
 TWO = {"a": "ember", "b": "ember"}

@@ -30,7 +30,7 @@ from akunu.server.settings import (
 
 TABLE: Final = "ray"  # in akunu.toml; the environment has AKUNU_RAY_REPLICAS and so on
 _OF_LISTENING: Final = ("host", "port", "tls_certificate", "tls_key")
-_OF_ONE_MACHINE: Final = ("all_models", "models_dir")
+_OF_ONE_MACHINE: Final = ("all_models", "models_dir", "allow_pull")
 _OF_CONNECTIONS: Final = (
     "unix_socket",
     "unix_socket_mode",

@@ -38,6 +38,7 @@ from akunu.server.llama_cpp import routes as llama_cpp_routes
 from akunu.server.metrics import Metrics
 from akunu.server.models import ServedModels
 from akunu.server.ollama import routes as ollama_routes
+from akunu.server.ollama import routes_files as ollama_files
 from akunu.server.openai import routes_audio, routes_chat, routes_completions, routes_responses
 from akunu.server.routes import routers
 from akunu.server.routes.described import with_answers
@@ -79,6 +80,7 @@ def create_app(
         finally:
             state.is_ready = False
             state.workers.close()
+            state.pulls.close()
             if state.journal is not None:
                 await state.journal.close()
             await served.close()
@@ -130,6 +132,7 @@ def all_routers() -> list[tuple[str, APIRouter]]:
     others = (
         llama_cpp_routes.router,
         ollama_routes.router,
+        ollama_files.router,
         page_routes.router,
         *routers("root_router"),
     )

@@ -17,7 +17,7 @@ from typing import Any, Final
 from akunu.common.files import read_text
 from akunu.errors import ArgumentError
 from akunu.options.declarations import Declared
-from akunu.server.presets import Preset, read_preset
+from akunu.server.catalogue.presets import Preset, read_preset
 from akunu.server.settings import ServerSettings, declared_settings
 
 TABLES: Final = ("serve", "ray")

@@ -17,10 +17,10 @@ from akunu import loading
 from akunu.errors import AkunuError, ArgumentError
 from akunu.model import Model
 from akunu.options.text_options import LoadOptions
-from akunu.server.catalogue import Catalogue, Discover
+from akunu.server.catalogue.catalogue import Catalogue, Discover
+from akunu.server.catalogue.presets import Preset
 from akunu.server.http.errors import ApiError
 from akunu.server.model_names import named_sources
-from akunu.server.presets import Preset
 from akunu.server.room import WAIT_SECONDS, Room
 from akunu.server.served_model import Loaded, ServedModel
 from akunu.server.settings import ServerSettings

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from akunu.model import Model
 from akunu.options.text_options import LoadOptions
-from akunu.server.presets import Preset
+from akunu.server.catalogue.presets import Preset
 from akunu.speech.model import SpeechModel
 
 Loaded: TypeAlias = Model | SpeechModel

@@ -206,6 +206,12 @@ class ServerSettings(ModelOptions):
         "request names them. This is the default if the command line names no model.",
         group=USUAL,
     )
+    allow_pull: bool = option(
+        False,
+        flag_check,
+        "Let requests download models from the Hugging Face hub and delete them (/api/pull and "
+        "/api/delete). Includes all_models.",
+    )
     models_dir: Path | None = option(
         None,
         _path,
@@ -369,6 +375,11 @@ class ServerSettings(ModelOptions):
             raise ArgumentError(
                 f"default_max_tokens is {self.default_max_tokens}; it must not be more than "
                 f"most_tokens, {self.most_tokens}"
+            )
+        if self.allow_pull and self.without_key and not self.is_local:
+            raise ArgumentError(
+                "allow_pull lets clients download and delete models: with without_key it works on "
+                "this machine only"
             )
         self.load_options  # noqa: B018 - refused here rather than by the first request
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from starlette.requests import Request
 
 from akunu.grammar.separate_process import Workers
+from akunu.server.catalogue.pulls import Pulls
 from akunu.server.http.access_log import AccessEntry
 from akunu.server.journal.journal import Journal
 from akunu.server.metrics import Metrics
@@ -25,6 +26,7 @@ class ServerState:
     workers: Workers
     """The processes in which grammars of requests are compiled."""
     journal: Journal | None = None
+    pulls: Pulls = field(default_factory=Pulls)
     is_ready: bool = False
     """Whether it has begun, and is not being stopped."""
 

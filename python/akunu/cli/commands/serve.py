@@ -15,8 +15,8 @@ from akunu.cli.wording import without_notation
 from akunu.errors import AkunuError
 from akunu.loading import refuse_unknown
 from akunu.options.text_options import LoadOptions
+from akunu.server.catalogue.discovered import discovering
 from akunu.server.configuration import from_environment, from_file
-from akunu.server.discovered import discovering
 from akunu.server.model_names import named_sources
 from akunu.server.models import ServedModels
 from akunu.server.running import noted, servers_folder
@@ -37,7 +37,8 @@ def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str,
     run = _installed()
     of_file = {each.partition("=")[0]: each for each in configured.models}
     named = [of_file.get(each, each) for each in models] or configured.models
-    discover = discovering(settings.models_dir, everywhere=settings.all_models or not named)
+    everywhere = settings.all_models or settings.allow_pull or not named
+    discover = discovering(settings.models_dir, everywhere=everywhere)
     presets = configured.presets
     served = ServedModels.of(settings, named_sources(named or ["ember"]), discover, presets)
 

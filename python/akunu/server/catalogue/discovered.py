@@ -9,7 +9,7 @@ from akunu.errors import ArgumentError
 from akunu.hub.choice import split_stem
 from akunu.hub.local_models import models_here
 from akunu.hub.repository import local_models
-from akunu.server.catalogue import Discover
+from akunu.server.catalogue.catalogue import Discover
 
 
 def discovering(folder: Path | None, *, everywhere: bool) -> Discover | None:

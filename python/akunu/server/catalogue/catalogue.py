@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from akunu.errors import ArgumentError
 from akunu.options.text_options import LoadOptions
+from akunu.server.catalogue.presets import Preset
 from akunu.server.http.errors import ApiError, invalid
 from akunu.server.http.json_words import as_json
 from akunu.server.model_names import adapters_of, own_file_of
-from akunu.server.presets import Preset
 from akunu.server.served_model import ServedModel
 
 Discover = Callable[[], Mapping[str, str]]

@@ -1,0 +1,1 @@
+"""Which models a server has: named, discovered on this machine, downloaded for clients."""
