@@ -51,23 +51,24 @@ ValueId ForwardBuilder::attention(const Layer& layer, const Attention& is) {
 // A layer that reads the keys and values of another layer projects its query only.
 ForwardBuilder::Heads ForwardBuilder::project_heads(const Layer& layer, const Attention& is) {
   const uint32_t q_dim = is.query_dim(), kv_dim = is.kv_dim();
-  const bool has_own = !is.kv_from;  // keys and values
   const std::string owner = layer.is_of_encoder ? "encoder " : "";
-  Heads heads{rows(owner + "query", q_dim), rows(owner + "key", kv_dim),
-              rows(owner + "value", kv_dim)};
-
+  Heads heads{.query = rows(owner + "query", q_dim)};
   // With a gate, the projection makes a head's query, then its gate.
   const ValueId gated_query = is.output_gate ? rows("gated query", 2 * q_dim) : heads.query;
   std::vector<Part> parts{{"q", is.output_gate ? 2 * q_dim : q_dim, gated_query}};
-  if (has_own) parts.push_back({"k", kv_dim, heads.key});
-  if (has_own && !is.values_are_keys) parts.push_back({"v", kv_dim, heads.value});
+  if (!is.kv_from) {
+    heads.key = rows(owner + "key", kv_dim);
+    heads.value = rows(owner + "value", kv_dim);
+    parts.push_back({"k", kv_dim, heads.key});
+    if (!is.values_are_keys) parts.push_back({"v", kv_dim, heads.value});
+  }
   project_normed(layer, "attention norm", "attention_norm", "attention.", parts);
   if (is.output_gate) {
     heads.gate = rows("attention gate", q_dim);
     emit(Operation::split_heads, layer.label + "q gate", {gated_query, heads.query, heads.gate},
          SplitHeadsParams{is.n_heads, is.head_dim, {}});
   }
-  if (has_own && is.values_are_keys)
+  if (is.values_are_keys && heads.has_own())
     emit(Operation::activate, layer.label + "v", {heads.key, heads.value},
          ActivateParams{kv_dim, kActivationNone, 0, 0});
   return heads;
@@ -75,17 +76,16 @@ ForwardBuilder::Heads ForwardBuilder::project_heads(const Layer& layer, const At
 
 // Norms and rotary positions of the heads.
 void ForwardBuilder::place_heads(const Layer& layer, const Attention& is, Heads& heads) {
-  const bool has_own = !is.kv_from;
-  if (has_own && is.value_norms)
+  if (is.value_norms && heads.has_own())
     emit(Operation::head_norm, layer.label + "v norm", {heads.value, bound("ones", memory_.ones)},
          HeadNormParams{is.n_kv_heads, is.head_dim, arch_.norm_epsilon, 0});
   const auto norm_heads = [&] {
     heads.query = head_norm(layer, is, "q", heads.query, is.n_heads);
-    if (has_own) heads.key = head_norm(layer, is, "k", heads.key, is.n_kv_heads);
+    heads.key = head_norm(layer, is, "k", heads.key, is.n_kv_heads);
   };
   if (!is.norms_behind_rope) norm_heads();
   rope(layer, is, "q", heads.query, is.n_heads, query_angles_);
-  if (has_own) rope(layer, is, "k", heads.key, is.n_kv_heads, angles_);
+  rope(layer, is, "k", heads.key, is.n_kv_heads, angles_);
   if (is.norms_behind_rope) norm_heads();
 }
 
@@ -93,11 +93,11 @@ void ForwardBuilder::place_heads(const Layer& layer, const Attention& is, Heads&
 void ForwardBuilder::attend_to_cache(const Layer& layer, const Attention& is, const Heads& heads,
                                      ValueId attended) {
   const uint32_t q_dim = is.query_dim();
-  const bool has_own = !is.kv_from, is_gated = heads.gate != kNoValue;
+  const bool is_gated = heads.gate != kNoValue;
   const LayerCache& pools = memory_.layers[layer.index];
   const uint32_t width = hadamard_width(pools.format, is.head_dim);
   ValueId value = heads.value;
-  if (width > 0 && has_own) value = hadamard(layer, "v", value, is.kv_dim(), width);
+  if (width > 0 && heads.has_own()) value = hadamard(layer, "v", value, is.kv_dim(), width);
   const bool is_plain = width == 0 && !is_gated;
   const ValueId out = is_plain ? attended : rows("attended rows", q_dim);
   const std::string cache = "layer " + std::to_string(is.kv_from.value_or(layer.index)) + " ";
@@ -105,7 +105,7 @@ void ForwardBuilder::attend_to_cache(const Layer& layer, const Attention& is, co
   const ValueId values = bound(cache + "values", pools.values, pools.format);
   const uint32_t stride = memory_.page_table_stride;
   const uint32_t base = memory_.page_table_bases[pools.group];
-  if (has_own)
+  if (heads.has_own())
     emit(Operation::kv_write, layer.label + "kv write", {heads.key, value, keys, values},
          KvWriteParams{is.n_kv_heads, is.head_dim, stride, base});
 
@@ -131,7 +131,8 @@ void ForwardBuilder::attend_to_cache(const Layer& layer, const Attention& is, co
 ValueId ForwardBuilder::head_norm(const Layer& layer, const Attention& is,
                                   const std::string& letter, ValueId data, uint32_t n_heads) {
   const std::string name = layer.name + "attention." + letter + "_norm.weight";
-  if (is.head_norms == HeadNorms::where_stored && find(name) == nullptr) return data;
+  const bool has_norm = is.head_norms != HeadNorms::where_stored || find(name) != nullptr;
+  if (data == kNoValue || !has_norm) return data;
   const std::string label = layer.label + letter + " norm";
   if (is.head_norms == HeadNorms::all) {
     const uint32_t n = n_heads * is.head_dim;
@@ -155,7 +156,7 @@ ValueId ForwardBuilder::hadamard(const Layer& layer, const std::string& letter, 
 
 void ForwardBuilder::rope(const Layer& layer, const Attention& is, const std::string& letter,
                           ValueId data, uint32_t n_heads, const std::vector<ValueId>& angles) {
-  if (is.rope.style == RopeStyle::none) return;
+  if (data == kNoValue || is.rope.style == RopeStyle::none) return;
   const uint32_t style = is.rope.style == RopeStyle::halves ? kRopeHalves : kRopeInterleaved;
   emit(Operation::rope, layer.label + letter + " rope", {data, angles[layer.index]},
        RopeParams{n_heads, is.head_dim, is.rope.dim / 2, style});

@@ -94,8 +94,11 @@ class ForwardBuilder : Emitter {
 
   // forward_attention.cpp
   struct Heads {
-    ValueId query, key, value;
-    ValueId gate = kNoValue;  // of what attention makes
+    ValueId query;
+    ValueId key = kNoValue, value = kNoValue;  // another layer may have them
+    ValueId gate = kNoValue;                   // on the result
+
+    bool has_own() const { return key != kNoValue; }  // keys and values
   };
   ValueId attention(const Layer& layer, const Attention& is);
   Heads project_heads(const Layer& layer, const Attention& is);

@@ -9,10 +9,7 @@ namespace akunu::models::bert {
 ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = nomic_bert::describe(config);
   rotate_as(arch, RopeStyle::none);
-  for (FeedForward& network : networks_of(arch)) {
-    network.is_gated = false;
-    network.activation = Activation::gelu;
-  }
+  give_plain_networks(arch, Activation::gelu);
   return arch;
 }
 

@@ -10,7 +10,7 @@ namespace akunu::models::gemma {
 ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = decoder_of_halves(config);
   arch.embedding_scale = std::sqrt(static_cast<float>(config.dim));
-  for (FeedForward& network : networks_of(arch)) network.activation = Activation::gelu_tanh;
+  give_activation(arch, Activation::gelu_tanh);
   return arch;
 }
 

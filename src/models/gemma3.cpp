@@ -1,8 +1,5 @@
 // Gemma 3 (2025): norms per head of Q and K instead of the caps; windows in five of six layers,
 // whose positions turn faster and are never scaled. A file without a window has none anywhere.
-#include <string>
-
-#include "core/error.h"
 #include "models/common/layers.h"
 #include "models/families.h"
 
@@ -11,25 +8,12 @@ namespace akunu::models::gemma3 {
 ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = gemma::describe(config);
   give_windows(arch, config, 6, 0);
+  give_windows_own_rope(arch, config, 10000.0f);
   give_attention_scale(arch, config, 62);
   give_soft_caps(arch, config, 0.0f, 0.0f);
   give_head_norms(arch, HeadNorms::each);
   arch.post_norms = true;
-  for (Attention& attention : attention_of(arch)) {
-    if (attention.window == 0) continue;
-    Rope& rope = attention.rope;
-    rope.theta = config.rope_theta_windowed != 0 ? config.rope_theta_windowed : 10000.0f;
-    rope.linear_factor = rope.dynamic_factor = 1;
-  }
-  if (!config.images) return arch;
-  arch.images = image_encoder(*config.images);
-  // Tokens of an image attend to the whole image, so a sliding window must not be shorter than an image.
-  const uint32_t n_tokens = arch.images->n_tokens();
-  for (const Attention& attention : attention_of(arch))
-    if (attention.window != 0 && attention.window < n_tokens)
-      throw UnsupportedModelError("windows of " + std::to_string(attention.window) +
-                                  " positions are shorter than images, which have " +
-                                  std::to_string(n_tokens));
+  give_images(arch, config);
   return arch;
 }
 

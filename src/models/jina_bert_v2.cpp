@@ -8,7 +8,7 @@ ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = nomic_bert::describe(config);
   rotate_as(arch, RopeStyle::none);
   for (Attention& attention : attention_of(arch)) attention.alibi_bias = 8;
-  for (FeedForward& network : networks_of(arch)) network.activation = Activation::gelu;
+  give_activation(arch, Activation::gelu);
   return arch;
 }
 

@@ -12,7 +12,7 @@ ArchDescriptor describe(const ModelConfig& config) {
   make_encoder(arch, Pooling::first, config);
   arch.norm = NormKind::layer;
   arch.head_activation = Activation::gelu;
-  for (FeedForward& network : networks_of(arch)) network.activation = Activation::gelu;
+  give_activation(arch, Activation::gelu);
   for (size_t i = 0; i < arch.layers.size(); ++i) {
     if (!config.layers[i].windowed.value_or(i % 3 != 0)) continue;
     Attention& attention = *arch.layers[i].attention();

@@ -9,14 +9,10 @@ ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = decoder_of_halves(config);
   norm_behind_only(arch);
   give_windows(arch, config, 4, 0);
+  give_windows_own_rope(arch, config, 0);
   give_head_norms(arch, HeadNorms::all);
-  for (Attention& attention : attention_of(arch)) {
-    if (attention.window == 0) continue;
-    Rope& rope = attention.rope;
-    if (config.rope_theta_windowed != 0) rope.theta = config.rope_theta_windowed;
-    rope.linear_factor = rope.dynamic_factor = 1;
-    rope.has_model_factors = false;
-  }
+  for (Attention& attention : attention_of(arch))
+    attention.rope.has_model_factors = attention.window == 0;
   return arch;
 }
 

@@ -7,10 +7,7 @@ namespace akunu::models::starcoder2 {
 ArchDescriptor describe(const ModelConfig& config) {
   ArchDescriptor arch = decoder_of_halves(config);
   arch.norm = NormKind::layer;
-  for (FeedForward& network : networks_of(arch)) {
-    network.is_gated = false;
-    network.activation = Activation::gelu_tanh;
-  }
+  give_plain_networks(arch, Activation::gelu_tanh);
   return arch;
 }
 

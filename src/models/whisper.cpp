@@ -9,10 +9,7 @@ namespace akunu::models::whisper {
 ArchDescriptor describe(const ModelConfig& config) {
   const auto plain = [](ArchDescriptor arch) {
     rotate_as(arch, RopeStyle::none);
-    for (FeedForward& network : networks_of(arch)) {
-      network.is_gated = false;
-      network.activation = Activation::gelu;
-    }
+    give_plain_networks(arch, Activation::gelu);
     return arch;
   };
   ArchDescriptor arch = plain(decoder(config));

@@ -55,12 +55,30 @@ void rotate_as(ArchDescriptor& arch, RopeStyle style) {
     if (Rope* const rope = layer.rope()) rope->style = style;
 }
 
+void give_activation(ArchDescriptor& arch, Activation activation) {
+  for (FeedForward& network : networks_of(arch)) network.activation = activation;
+}
+
+void give_plain_networks(ArchDescriptor& arch, Activation activation) {
+  for (FeedForward& network : networks_of(arch)) network.is_gated = false;
+  give_activation(arch, activation);
+}
+
 void give_windows(ArchDescriptor& arch, const ModelConfig& config, size_t period,
                   uint32_t usual_window) {
   const uint32_t window = config.window != 0 ? config.window : usual_window;
   for (size_t i = 0; i < arch.layers.size(); ++i)
     if (Attention* const attention = arch.layers[i].attention())
       attention->window = config.layers[i].windowed.value_or((i + 1) % period != 0) ? window : 0;
+}
+
+void give_windows_own_rope(ArchDescriptor& arch, const ModelConfig& config, float usual_theta) {
+  const float theta = config.rope_theta_windowed != 0 ? config.rope_theta_windowed : usual_theta;
+  for (Attention& attention : attention_of(arch)) {
+    if (attention.window == 0) continue;
+    if (theta != 0) attention.rope.theta = theta;
+    attention.rope.linear_factor = attention.rope.dynamic_factor = 1;
+  }
 }
 
 void rotate_windows_only(ArchDescriptor& arch, const ModelConfig& config) {
@@ -123,17 +141,26 @@ void make_encoder(ArchDescriptor& arch, Pooling usual, const ModelConfig& config
   arch.pooling = config.pooling.value_or(usual);
 }
 
-ImageEncoder image_encoder(const ImageConfig& config) {
-  require_positive(config.norm_epsilon, "norm_epsilon of its encoder of images");
-  const uint32_t head_dim = config.dim / config.n_heads;
+void give_images(ArchDescriptor& arch, const ModelConfig& config) {
+  if (!config.images) return;
+  const ImageConfig& from = *config.images;
+  require_positive(from.norm_epsilon, "norm_epsilon of its encoder of images");
+  const uint32_t head_dim = from.dim / from.n_heads;
   const LayerDescriptor layer{
-      .mixer = Attention{.n_heads = config.n_heads,
-                         .n_kv_heads = config.n_heads,
+      .mixer = Attention{.n_heads = from.n_heads,
+                         .n_kv_heads = from.n_heads,
                          .head_dim = head_dim,
                          .scale = 1.0f / std::sqrt(static_cast<float>(head_dim))},
-      .feed_forward = FeedForward{
-          .is_gated = false, .activation = Activation::gelu_tanh, .dim = config.ffn_dim}};
-  return {.is = config, .layers = std::vector(config.n_layers, layer)};
+      .feed_forward =
+          FeedForward{.is_gated = false, .activation = Activation::gelu_tanh, .dim = from.ffn_dim}};
+  arch.images = ImageEncoder{.is = from, .layers = std::vector(from.n_layers, layer)};
+  // Tokens of an image attend to the whole image, so a sliding window must not be shorter than an image.
+  const uint32_t n_tokens = arch.images->n_tokens();
+  for (const Attention& attention : attention_of(arch))
+    if (attention.window != 0 && attention.window < n_tokens)
+      throw UnsupportedModelError("windows of " + std::to_string(attention.window) +
+                                  " positions are shorter than images, which have " +
+                                  std::to_string(n_tokens));
 }
 
 }  // namespace akunu::models

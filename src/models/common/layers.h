@@ -36,9 +36,15 @@ inline auto networks_of(ArchDescriptor& arch) {
 }
 // All layers rotate so; none: they have no rotary positions, and rows of Q and K lie as before.
 void rotate_as(ArchDescriptor& arch, RopeStyle style);
+// Feed-forward networks of all layers: their activation; plain ones have no gate.
+void give_activation(ArchDescriptor& arch, Activation activation);
+void give_plain_networks(ArchDescriptor& arch, Activation activation);
 // Every `period`th layer has full attention, the others a sliding window, unless the file says which.
 void give_windows(ArchDescriptor& arch, const ModelConfig& config, size_t period,
                   uint32_t usual_window);
+// Layers with windows rotate by the base that the file says for them, or else by the usual one, and their positions are
+// never scaled; 0: by the base of the other layers.
+void give_windows_own_rope(ArchDescriptor& arch, const ModelConfig& config, float usual_theta);
 // In a model with windows, layers that see everything have no rotary positions.
 void rotate_windows_only(ArchDescriptor& arch, const ModelConfig& config);
 // Only every `period`th layer has no rotary positions, unless the file says which; 0: all have them.
@@ -56,8 +62,8 @@ void norm_behind_only(ArchDescriptor& arch);
 void share_keys(ArchDescriptor& arch, uint32_t n);
 // Makes an encoder of a decoder: attention is not causal.
 void make_encoder(ArchDescriptor& arch, Pooling usual, const ModelConfig& config);
-// SigLIP (Zhai et al., 2023): learned positions, norms with bias, GELU.
-ImageEncoder image_encoder(const ImageConfig& config);
+// The encoder of images, if the file has one: SigLIP (Zhai et al., 2023) with learned positions, norms with bias, GELU.
+void give_images(ArchDescriptor& arch, const ModelConfig& config);
 
 // expert_layers.cpp
 // Every layer, or those behind the first few, has experts. The arguments: what holds where the file says nothing.
