@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tools.command_line import DOCUMENT, document
 from tools.options import ROOT, generated_files
 
 from akunu import _core
@@ -13,6 +14,10 @@ def test_the_generated_files_are_up_to_date() -> None:
         assert (ROOT / path).read_text(encoding="utf-8") == text, (
             f"{path}: run python -m tools.options"
         )
+
+
+def test_the_page_of_the_command_line_is_up_to_date() -> None:
+    assert DOCUMENT.read_text(encoding="utf-8") == document(), "run python -m tools.command_line"
 
 
 def test_limits_are_those_of_the_engine() -> None:
