@@ -226,3 +226,28 @@ def test_a_stream_has_comments_while_its_model_is_loaded(
     if path == "/v1/chat/completions" and not is_broken:
         assert ": x-akunu-ignored: reasoning_effort\n\n" in rest
         assert rest.endswith("data: [DONE]\n\n")
+
+
+def test_a_client_that_leaves_an_open_stream_ends_nothing_but_itself(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun = threading.Event()
+    find_model = akunu.loading.find_model
+
+    def slowly(source: Any, *options: Any, **more: Any) -> Path:
+        assert "local_only" in more or begun.wait(60)
+        return find_model(source, *options, **more)
+
+    monkeypatch.setattr(akunu.loading, "find_model", slowly)
+    models = ServedModels({"a": "ember"})
+    body = {"messages": HI, "max_tokens": 2}
+    with running(models, ping_seconds=0.05) as client:
+        with client.stream("POST", "/v1/chat/completions", json={**body, "stream": True}) as answer:
+            assert b"ping" in next(answer.iter_bytes())
+        ends = time.monotonic() + 30
+        while models.find("a").n_users:
+            assert time.monotonic() < ends
+            time.sleep(0.01)
+        begun.set()
+        assert client.post("/v1/chat/completions", json=body).status_code == 200
+    assert not [each for each in caplog.records if each.levelname == "ERROR"]

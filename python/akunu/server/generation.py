@@ -107,7 +107,9 @@ class Generation(Response):
                     # So may compiling its grammar.
                     await unless_gone(receive, stack.enter_async_context(stream))
             except ClientDisconnect:
-                raise
+                if self._opened is None:
+                    raise
+                return
             except Exception as error:
                 failure = self._api_error(error, number)
                 if self._opened is None:
