@@ -109,6 +109,7 @@ def test_thoughts_are_closed_before_text_and_continued_without_it() -> None:
         ([ASK, reply(content="a")], {"json": True}, "structured output does not work"),
         ([ASK, reply(content="a")], {"thinking_budget": 3}, "thinking_budget does not work"),
         ([ASK], {"continue_final_message": 1}, "it must be True or False"),
+        ([ASK, reply(content=3)], {}, r"messages\[1\]\['content'\] must be a str"),
     ],
 )
 def test_what_cannot_be_continued_is_refused(

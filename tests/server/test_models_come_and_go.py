@@ -68,6 +68,46 @@ def test_max_loaded_never_unloads_a_model_that_is_used() -> None:
     asyncio.run(work())
 
 
+@pytest.mark.parametrize(("idle_seconds", "stays"), [(0.0, ["b"]), (0.01, [])])
+def test_a_model_whose_clients_left_while_it_was_loading_can_go(
+    monkeypatch: pytest.MonkeyPatch, idle_seconds: float, stays: list[str]
+) -> None:
+    begun, goes_on = threading.Event(), threading.Event()
+    load = akunu.loading.load
+
+    def slowly(*arguments: Any, **options: Any) -> Any:
+        begun.set()
+        assert goes_on.wait(60)
+        return load(*arguments, **options)
+
+    monkeypatch.setattr(akunu.loading, "load", slowly)
+
+    async def work() -> None:
+        models = ServedModels(TWO, idle_seconds=idle_seconds, max_loaded=1, wait_seconds=30)
+        first = asyncio.ensure_future(models.load("a"))
+        await asyncio.to_thread(begun.wait, 60)
+        second = asyncio.ensure_future(models.load("b"))  # waits for room
+        await asyncio.sleep(0.05)
+        first.cancel()
+        goes_on.set()
+        await second
+        ends = time.monotonic() + 30
+        while loaded(models) != stays and time.monotonic() < ends:
+            await asyncio.sleep(0.01)
+        assert loaded(models) == stays
+        alone = asyncio.ensure_future(models.load("a"))
+        while models.find("a").state != "loading":
+            await asyncio.sleep(0)
+        alone.cancel()
+        ends = time.monotonic() + 30
+        while loaded(models) != (stays and ["a"]) and time.monotonic() < ends:
+            await asyncio.sleep(0.01)
+        assert loaded(models) == (stays and ["a"])
+        await models.close()
+
+    asyncio.run(work())
+
+
 @pytest.mark.parametrize(
     ("path", "body"),
     [
@@ -93,6 +133,16 @@ def test_keep_alive_says_how_long_a_model_stays(path: str, body: dict[str, Any])
         wait_until_unloaded(client)
         ask("0s")
         wait_until_unloaded(client)
+
+
+@pytest.mark.parametrize(
+    "keep_alive", [10**400, 1e308, f"{10**400}h"], ids=["integer", "float", "text"]
+)
+def test_a_keep_alive_longer_than_any_clock_is_for_ever(keep_alive: Any) -> None:
+    with running(ServedModels({"a": "ember"}, idle_seconds=0.01)) as client:
+        body = {"model": "a", "prompt": "Hi", "max_tokens": 1, "keep_alive": keep_alive}
+        assert client.post("/v1/completions", json=body).status_code == 200
+        assert "expires_at" not in ps(client)["a"]
 
 
 def test_lm_studios_ttl_is_in_seconds() -> None:

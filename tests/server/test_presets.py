@@ -35,6 +35,7 @@ def test_a_preset_says_how_a_model_is_loaded_and_answers(tmp_path: Path) -> None
     path = tmp_path / "akunu.toml"
     path.write_text(FILE)
     found = from_file(path)
+    assert found.chosen(["gpt-4o"]) == found.chosen(["small,gpt-4o"]) == ["small,gpt-4o=ember"]
     settings = ServerSettings(port=0, **found.settings)
     models = ServedModels.of(settings, named_sources(found.models), None, found.presets)
     assert [each.is_pinned for each in models.all] == [False, True]
@@ -74,11 +75,17 @@ def test_a_preset_says_how_a_model_is_loaded_and_answers(tmp_path: Path) -> None
         ("sampling = 3", "models.a.sampling is 3; it must be a table"),
         ("sampling = {temperature = -1}", "models.a: temperature is -1"),
         ("sampling = {temprature = 1}", "models.a: .*temprature"),
+        ("sampling = {echo = true}", "models.a.sampling has 'echo', which only requests may set"),
+        ("sampling = {adapters = {b = 1.0}}", "models.a.sampling has 'adapters'"),
+        ("kv_type = 'f16'\nkv-type = 'f32'", "models.a has a key twice"),
+        ("[serve.models.qwen2.5]", "no key '5'; a name with a dot needs quotes: \"qwen2.5\""),
+        ("[serve.models.'b=c']", "the name 'b=c' of a model has a '='"),
+        ("[serve.models]\nb = 3", "models.b is 3; it must be a text"),
     ],
 )
 def test_a_preset_that_makes_no_sense_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "akunu.toml"
-    path.write_text(f"[serve.models.a]\n{text}\n")
+    path.write_text(text if text.startswith("[") else f"[serve.models.a]\n{text}\n")
     with pytest.raises(ArgumentError, match=message):
         from_file(path)
 

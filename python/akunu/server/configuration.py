@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -60,6 +60,19 @@ class Configured:
     presets: dict[str, Preset] = field(default_factory=dict)
     """By the names of models."""
 
+    def chosen(self, named: Sequence[str]) -> list[str]:
+        """Return the models that a command line names; one of the file as the file has it.
+
+        >>> Configured(models=["small,tiny=ember", "big=big.gguf"]).chosen(["tiny", "other"])
+        ['small,tiny=ember', 'other']
+        """
+        of_file = {}
+        for each in self.models:
+            names = each.partition("=")[0]
+            for name in (names, *names.split(",")):
+                of_file[name.strip()] = each
+        return [of_file.get(each, each) for each in named] or self.models
+
 
 def from_file(path: Path | None, name: str = "serve", kind: type = ServerSettings) -> Configured:
     """Return the settings and the models of a configuration file.
@@ -77,8 +90,12 @@ def from_file(path: Path | None, name: str = "serve", kind: type = ServerSetting
     presets = {}
     if isinstance(models, dict):
         for key, value in models.items():
+            if "=" in key:
+                raise ArgumentError(f"{path}: the name {key!r} of a model has a '='")
             if isinstance(value, dict):
                 models[key], presets[key] = read_preset(key, value)
+            elif not isinstance(value, str):
+                raise ArgumentError(f"{path}: models.{key} is {value!r}; it must be a text")
         models = [f"{key}={source}" for key, source in models.items()]
     if not isinstance(models, list) or not all(isinstance(each, str) for each in models):
         raise ArgumentError(f"{path}: models must be a list of texts, or a table of them")

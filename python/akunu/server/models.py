@@ -309,7 +309,9 @@ class ServedModels:
             served.loading = None
             if served.model is None:
                 served.n_bytes = 0
-                self._room.freed()
+            if not served.n_users:  # all who wanted it went away while it was loading
+                self._begin_idling(served)
+            self._room.freed()
 
     async def _unloaded(self, served: ServedModel) -> bool:
         model, served.model = served.model, None

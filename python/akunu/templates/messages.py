@@ -71,19 +71,21 @@ def has_images(messages: object) -> bool:
     )
 
 
-def checked(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def checked(messages: Sequence[Message], first: int = 0) -> list[dict[str, Any]]:
     """Return a copy of a conversation, made of plain JSON types.
 
     Parts of a content are all of type "text"; calls have the form {"id", "type": "function",
     "function": {"name", "arguments"}}; a key whose value is None is left out, but for `content`;
     an assistant's reasoning has every name that templates know. Raises ArgumentError that names
-    the message and the key.
+    the message and the key; `first` is the number of the first message in it.
     """
     if not isinstance(messages, (list, tuple)):
         raise ArgumentError(f"messages must be a list of dicts, got {type(messages).__name__}")
     if not messages:
         raise ArgumentError("messages is empty: a conversation has at least one message")
-    return [_message(message, f"messages[{index}]") for index, message in enumerate(messages)]
+    return [
+        _message(message, f"messages[{index}]") for index, message in enumerate(messages, first)
+    ]
 
 
 def _message(message: object, where: str) -> dict[str, Any]:

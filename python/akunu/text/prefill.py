@@ -43,7 +43,7 @@ def taken_prefill(
     if not isinstance(messages, (list, tuple)) or len(messages) < 2:
         raise ArgumentError("messages needs a message before the one that the reply continues")
     where = f"messages[{len(messages) - 1}]"
-    (last,) = checked([messages[-1]])
+    (last,) = checked([messages[-1]], first=len(messages) - 1)
     if last["role"] not in ("assistant", "model"):
         raise ArgumentError(
             f"{where} is of {last['role']!r}; a reply continues a message of 'assistant' only"

@@ -35,8 +35,7 @@ def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str,
     with without_notation():
         settings = ServerSettings(**{**configured.settings, **from_environment(), **told})
     run = _installed()
-    of_file = {each.partition("=")[0]: each for each in configured.models}
-    named = [of_file.get(each, each) for each in models] or configured.models
+    named = configured.chosen(models)
     everywhere = settings.all_models or settings.allow_pull or not named
     discover = discovering(settings.models_dir, everywhere=everywhere)
     presets = configured.presets

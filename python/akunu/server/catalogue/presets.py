@@ -16,10 +16,16 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from akunu.errors import AkunuError, ArgumentError
+from akunu.options.sampling_options import declared_options
 from akunu.options.text_options import LoadOptions, SamplingOptions
 
 _OWN: Final = ("source", "system", "sampling", "pinned")
 _LOADING: Final = frozenset(each.name for each in fields(LoadOptions)) - {"max_waiting"}
+_OF_SINGLE_TEXTS: Final = frozenset(
+    name
+    for name, each in declared_options().items()
+    if name != "max_tokens" and "server" not in each.calls
+)
 _PATHS: Final = ("mmproj", "draft", "cache_dir")
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -47,9 +53,13 @@ def read_preset(name: str, table: Mapping[str, Any]) -> tuple[str, Preset]:
     """
     where = f"models.{name}"
     given = {key.replace("-", "_"): value for key, value in table.items()}
+    if len(given) < len(table):
+        raise ArgumentError(f"{where} has a key twice, with '-' and with '_'")
     for key in given:
         if key not in _LOADING and key not in _OWN:
-            raise ArgumentError(f"{where}: there is no key {key!r}")
+            is_part = isinstance(given[key], dict)  # TOML reads [serve.models.qwen2.5] as two names
+            hint = f'; a name with a dot needs quotes: "{name}.{key}"' if is_part else ""
+            raise ArgumentError(f"{where}: there is no key {key!r}{hint}")
     source, system = given.get("source", name), given.get("system", "")
     for key, value in (("source", source), ("system", system)):
         if not isinstance(value, str):
@@ -60,6 +70,9 @@ def read_preset(name: str, table: Mapping[str, Any]) -> tuple[str, Preset]:
     sampling = given.get("sampling", {})
     if not isinstance(sampling, dict):
         raise ArgumentError(f"{where}.sampling is {sampling!r}; it must be a table of options")
+    for key in sampling:
+        if key in _OF_SINGLE_TEXTS:
+            raise ArgumentError(f"{where}.sampling has {key!r}, which only requests may set")
     loading = {key: given[key] for key in given if key in _LOADING}
     for key in _PATHS:
         if isinstance(loading.get(key), str):

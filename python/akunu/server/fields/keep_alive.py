@@ -23,15 +23,16 @@ _DURATION: Final = re.compile(rf"[-+]?({_NUMBER}(ns|us|µs|ms|s|m|h)?|({_PART.pa
 
 
 def seconds_of(value: Any) -> float:
-    """Return the seconds of a `keep_alive`, infinity for a negative one.
+    """Return the seconds of a `keep_alive`, infinity for a negative one and for 31 years.
 
     A number is in seconds; a text is a duration as Go writes it, or a number. ApiError for others.
 
     >>> seconds_of("1h30m"), seconds_of(-1), seconds_of("0")
     (5400.0, inf, 0.0)
     """
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value):
-        return math.inf if value < 0 else float(value)
+    is_nan = isinstance(value, float) and math.isnan(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and not is_nan:
+        return float(value) if 0 <= value <= _MOST_SECONDS else math.inf
     if not isinstance(value, str) or not _DURATION.fullmatch(value):
         raise invalid(
             "keep_alive",
@@ -41,7 +42,8 @@ def seconds_of(value: Any) -> float:
     if value.startswith("-"):
         return math.inf
     parts = [(found[1], found[2]) for found in _PART.finditer(value)] or [(value, "s")]
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    return seconds if seconds <= _MOST_SECONDS else math.inf
 
 
 def _keep_alive(name: str, value: Any) -> Mapping[str, Any]:
