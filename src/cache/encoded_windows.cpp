@@ -1,38 +1,68 @@
-// SequenceCache's windows of speech: who has their pages, and which of them goes first.
+#include "cache/encoded_windows.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "cache/sequence_cache.h"
-
 namespace akunu {
 
-EncodedWindow* SequenceCache::find_window(uint64_t id) {
-  const auto found = std::ranges::find(windows_, id, &EncodedWindow::id);
+EncodedWindows::Window* EncodedWindows::find(uint64_t id) {
+  const auto found = std::ranges::find(windows_, id, &Window::id);
   return found == windows_.end() ? nullptr : &*found;
 }
 
-// Sees to pages for a window; false where texts under way need too many of others.
-bool SequenceCache::take_window(uint64_t id) {
-  if (EncodedWindow* const window = find_window(id)) {
+bool EncodedWindows::take(uint64_t id) {
+  if (Window* const window = find(id)) {
     window->last_use = ++n_uses_;
     return true;
   }
-  const auto group =
-      std::ranges::find_if(groups_, [](const Group& each) { return each.of.shape.is_cross(); });
-  if (group == groups_.end()) return false;
-  EncodedWindow window{.id = id, .pages = {}, .last_use = ++n_uses_};
-  window.pages.resize(group->of.shape.needed(0, 0).end);
-  while (!group->of.pages.take(window.pages))
-    if (!forget_one_window()) return false;
+  const auto group = std::ranges::find_if(
+      cache_.groups(), [](const CacheGroup& each) { return each.shape.is_cross(); });
+  if (group == cache_.groups().end()) return false;
+  Window window{.id = id, .last_use = ++n_uses_};
+  window.pages.resize(group->shape.needed(0, 0).end);
+  while (!group->pages.take(window.pages))
+    if (!forget_one()) return false;
   windows_.push_back(std::move(window));
   return true;
 }
 
-// Of the windows that no sequence reads, the one that was used longest ago.
-bool SequenceCache::forget_one_window() {
-  for (Group& group : groups_) {
-    if (!group.of.shape.is_cross()) continue;
-    PagePool& pool = group.of.pages;
+void EncodedWindows::lend(Sequence& sequence) {
+  for (uint32_t group = 0; group < cache_.groups().size(); ++group) {
+    CacheGroup& of = cache_.groups()[group];
+    if (!is_of_window(sequence, of.shape)) continue;
+    const std::vector<uint32_t>& pages = find(sequence.key.window)->pages;
+    sequence.pages[group].assign(pages.begin(), pages.end());
+    for (const uint32_t page : pages) of.pages.share(page);
+  }
+}
+
+void EncodedWindows::leave(Sequence& sequence) {
+  for (uint32_t group = 0; group < cache_.groups().size(); ++group) {
+    CacheGroup& of = cache_.groups()[group];
+    if (!is_of_window(sequence, of.shape)) continue;
+    for (const uint32_t page : sequence.pages[group]) of.pages.release(page);
+    sequence.pages[group].clear();
+  }
+}
+
+bool EncodedWindows::is_to_fill(uint64_t id) const {
+  const auto found = std::ranges::find(windows_, id, &Window::id);
+  return found != windows_.end() && !found->is_filled;
+}
+
+void EncodedWindows::filled(uint64_t id) {
+  if (Window* const found = find(id)) found->is_filled = true;
+}
+
+void EncodedWindows::forget() {
+  while (forget_one()) continue;
+}
+
+// Forgets the least recently used window that no sequence reads.
+bool EncodedWindows::forget_one() {
+  for (CacheGroup& group : cache_.groups()) {
+    if (!group.shape.is_cross()) continue;
+    PagePool& pool = group.pages;
     auto oldest = windows_.end();
     for (auto window = windows_.begin(); window != windows_.end(); ++window)
       if (pool.references(window->pages[0]) == 1 &&
@@ -44,28 +74,6 @@ bool SequenceCache::forget_one_window() {
     return true;
   }
   return false;
-}
-
-bool SequenceCache::is_to_fill(uint64_t window) const {
-  const auto found = std::ranges::find(windows_, window, &EncodedWindow::id);
-  return found != windows_.end() && !found->is_filled;
-}
-
-void SequenceCache::filled(uint64_t window) {
-  if (EncodedWindow* const found = find_window(window)) found->is_filled = true;
-}
-
-// Of a text that ended, only what its own tokens made is kept; nor is what was generated read again.
-void SequenceCache::leave_window(Sequence& sequence) {
-  for (uint32_t group = 0; group < groups_.size(); ++group) {
-    if (!is_of_window(sequence.key, group)) continue;
-    for (uint32_t& page : sequence.pages[group]) release(group, page);
-    sequence.pages[group].clear();
-  }
-}
-
-void SequenceCache::forget_windows() {
-  while (forget_one_window()) continue;
 }
 
 }  // namespace akunu

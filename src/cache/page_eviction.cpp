@@ -1,14 +1,14 @@
 // What goes when a sequence needs a page and none is free.
 //
-// 1. What it does. `evict_page` finds out what each page of a group is worth to the sequences that have it (`survey`), and
+// 1. What it does. `evict` finds out what each page of a group is worth to the sequences that have it (`survey`), and
 //    takes the one that is worth least from all of them (`give_up`). What a running text needs never goes.
 // 2. What bounds it. The host between two steps: it looks at all pages of a group.
-// 3. Where to change it. What goes first: `worth_of`, and the rank in `evict_page`.
+// 3. Where to change it. What goes first: `worth_of`, and the rank in `evict`.
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
-#include "cache/sequence_cache.h"
+#include "cache/pages.h"
 
 namespace akunu {
 namespace {
@@ -20,8 +20,8 @@ constexpr uint32_t kRewind = kPagePositions;
 
 }  // namespace
 
-SequenceCache::Worth SequenceCache::worth_of(const Sequence& sequence, bool is_kept, uint32_t group,
-                                             uint32_t entry) const {
+Pages::Worth Pages::worth_of(const Sequence& sequence, bool is_kept, uint32_t group,
+                             uint32_t entry) const {
   const GroupShape& shape = groups_[group].of.shape;
   if (!is_kept && !shape.ask([&](const auto& kind) { return kind.may_go(sequence.n_done, entry); }))
     return Worth::needed;
@@ -37,7 +37,7 @@ SequenceCache::Worth SequenceCache::worth_of(const Sequence& sequence, bool is_k
 }
 
 // Finds out what each page of a group is worth: the most that it is worth to any sequence that has it.
-void SequenceCache::survey(uint32_t group) {
+void Pages::survey(uint32_t group) {
   for (PageState& page : groups_[group].pages) page.worth = Worth::none;
   const auto look_at = [&](const Sequence& sequence, bool is_kept) {
     for (uint32_t entry = 0; entry < sequence.pages[group].size(); ++entry) {
@@ -47,34 +47,41 @@ void SequenceCache::survey(uint32_t group) {
       page.entry = entry;
     }
   };
-  for (const Sequence& sequence : kept_) look_at(sequence, true);
-  for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot)
-    if (store_.is_used(slot)) look_at(store_[slot], false);
-  if (restored_ == nullptr) return;
-  for (const uint32_t page : restored_->pages[group])
+  for (const Sequence& sequence : texts_.kept) look_at(sequence, true);
+  texts_.each_running([&](const Sequence& sequence) { look_at(sequence, false); });
+  if (texts_.restored == nullptr) return;
+  for (const uint32_t page : texts_.restored->pages[group])
     if (page != kNoPage) groups_[group].pages[page].worth = Worth::needed;
 }
 
-PageCounts SequenceCache::count_pages(uint32_t group) {
+uint32_t Pages::available(uint32_t group, std::span<const uint32_t> needed) {
+  survey(group);
+  for (const uint32_t page : needed) groups_[group].pages[page].worth = Worth::needed;
+  return groups_[group].of.pages.n_free() +
+         static_cast<uint32_t>(std::ranges::count_if(groups_[group].pages, [](const auto& page) {
+           return page.worth == Worth::between || page.worth == Worth::continued;
+         }));
+}
+
+PageCounts Pages::count(uint32_t group) {
   const uint64_t count = ++n_counts_;
   PageCounts counts;
-  for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot) {
-    if (!store_.is_used(slot)) continue;
-    const std::vector<uint32_t>& pages = store_[slot].pages[group];
+  texts_.each_running([&](const Sequence& sequence) {
+    const std::vector<uint32_t>& pages = sequence.pages[group];
     for (uint32_t entry = 0; entry < pages.size(); ++entry) {
-      if (pages[entry] == kNoPage || worth_of(store_[slot], false, group, entry) != Worth::needed)
+      if (pages[entry] == kNoPage || worth_of(sequence, false, group, entry) != Worth::needed)
         continue;
       PageState& page = groups_[group].pages[pages[entry]];
       if (std::exchange(page.last_count, count) != count) ++counts.needed;
     }
-  }
+  });
   const PagePool& pool = groups_[group].of.pages;
   counts.spare = pool.n_pages() - pool.n_free() - counts.needed;
   return counts;
 }
 
 // Frees the page that is worth least; false where running sequences need all of them.
-bool SequenceCache::evict_page(uint32_t group) {
+bool Pages::evict(uint32_t group) {
   survey(group);
   const std::vector<PageState>& pages = groups_[group].pages;
   const bool from_end =
@@ -93,36 +100,24 @@ bool SequenceCache::evict_page(uint32_t group) {
 
 // Takes a page from every sequence that can do without it, except from `except`. A kept sequence is cut
 // back to where it can still be continued without the page.
-void SequenceCache::give_up(uint32_t group, uint32_t page, const Sequence* except) {
+void Pages::give_up(uint32_t group, uint32_t page, const Sequence* except) {
   const auto give_up_of = [&](Sequence& sequence, bool is_kept) {
     std::vector<uint32_t>& pages = sequence.pages[group];
     const auto found = std::ranges::find(pages, page);
     if (found == pages.end()) return;
     const auto entry = static_cast<uint32_t>(found - pages.begin());
     if (worth_of(sequence, is_kept, group, entry) == Worth::needed) return;
-    release(group, *found);
+    give_back(group, *found);
     if (!is_kept) return;
     const uint32_t n_done = sequence.n_done;
     cut(sequence, n_done);
     if (sequence.n_done < n_done) sequence.unread.clear();  // there would be no room to read them
   };
-  for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot)
-    if (store_.is_used(slot) && &store_[slot] != except) give_up_of(store_[slot], false);
-  for (Sequence& sequence : kept_) give_up_of(sequence, true);
-  std::erase_if(kept_, [](const Sequence& sequence) { return sequence.tokens.empty(); });
-}
-
-void SequenceCache::release(uint32_t group, uint32_t& entry) {
-  if (const uint32_t page = std::exchange(entry, kNoPage); page != kNoPage)
-    groups_[group].of.pages.release(page);
-}
-
-// All pages of the sequence are used now.
-void SequenceCache::use(const Sequence& sequence) {
-  ++n_uses_;
-  for (size_t group = 0; group < groups_.size(); ++group)
-    for (const uint32_t page : sequence.pages[group])
-      if (page != kNoPage) groups_[group].pages[page].last_use = n_uses_;
+  texts_.each_running([&](Sequence& sequence) {
+    if (&sequence != except) give_up_of(sequence, false);
+  });
+  for (Sequence& sequence : texts_.kept) give_up_of(sequence, true);
+  std::erase_if(texts_.kept, [](const Sequence& sequence) { return sequence.tokens.empty(); });
 }
 
 }  // namespace akunu

@@ -1,127 +1,128 @@
+// Who has which pages; pages.h has the rules, page_eviction.cpp what goes when none is free.
+//
+// A group is the layers that share a page table; an entry of the table is a page, and an entry may be shared (lent),
+// copied, or gone (kNoPage). What a kind of cache needs of a text (all of it, a window, a state) is in
+// cache/groups.h.
 #include "cache/pages.h"
 
 #include <algorithm>
-#include <cassert>
+#include <utility>
 
 namespace akunu {
 
-PagePool::PagePool(uint32_t n_pages) : references_(n_pages, 0) {
-  free_.reserve(n_pages);
-  for (uint32_t page = n_pages; page > 0; --page) free_.push_back(page - 1);
+Pages::Pages(KvCache& cache, CachedTexts& texts) : cache_(cache), texts_(texts) {
+  for (CacheGroup& group : cache.groups()) {
+    groups_.push_back({group, {}});
+    groups_.back().pages.resize(group.pages.n_pages());
+  }
 }
 
-bool PagePool::take(std::span<uint32_t> pages) {
-  if (pages.size() > free_.size()) return false;
-  for (uint32_t& page : pages) {
-    page = free_.back();
-    free_.pop_back();
-    references_[page] = 1;
+uint32_t Pages::reusable(const Sequence& sequence, uint32_t most) const {
+  for (uint32_t before = most + 1; most > 0 && most < before;) {
+    before = most;
+    for (uint32_t group = 0; group < groups_.size(); ++group) {
+      if (is_of_window(sequence, shape(group))) continue;  // it has it again when it begins
+      most = shape(group).ask(
+          [&](const auto& kind) { return kind.reusable(sequence.held(group), most); });
+    }
+  }
+  return most;
+}
+
+bool Pages::take(uint32_t group, uint32_t& page) {
+  PagePool& pool = groups_[group].of.pages;
+  if (pool.n_free() == 0 && !evict(group)) return false;
+  pool.take(std::span(&page, 1));
+  groups_[group].pages[page].last_use = ++n_uses_;
+  return true;
+}
+
+bool Pages::extend(Sequence& sequence, uint32_t group, uint32_t n_entries) {
+  std::vector<uint32_t>& pages = sequence.pages[group];
+  while (pages.size() < n_entries) {
+    uint32_t page = 0;
+    if (!take(group, page)) return false;
+    pages.push_back(page);
   }
   return true;
 }
 
-void PagePool::share(uint32_t page) {
-  assert(references_[page] > 0);
-  ++references_[page];
-}
-
-void PagePool::release(uint32_t page) {
-  assert(references_[page] > 0);
-  if (--references_[page] == 0) free_.push_back(page);
-}
-
-namespace {
-
-// Of the groups that are of this kind, the caches of their layers; empty where none is.
-template <class IsOfKind>
-std::vector<LayerCache> without_memory(std::span<const GroupShape> groups,
-                                       const IsOfKind& is_of_kind) {
-  std::vector<LayerCache> layers;
-  for (uint32_t group = 0; group < groups.size(); ++group) {
-    if (!is_of_kind(groups[group])) continue;
-    for (const LayerShape& shape : groups[group].layers) {
-      layers.resize(std::max(layers.size(), size_t{shape.layer} + 1));
-      layers[shape.layer] = {{}, {}, groups[group].format, group};
-    }
+bool Pages::own(Sequence& sequence) {
+  const uint32_t n_done = sequence.n_done;
+  for (uint32_t group = 0; group < groups_.size() && n_done > 0; ++group) {
+    const GroupShape& shape = groups_[group].of.shape;
+    if (is_of_window(sequence, shape)) continue;
+    const uint32_t n_copied = shape.has_states() ? kPagePositions : n_done % kPagePositions;
+    for (uint32_t entry = lent(shape, n_done).end; entry < shape.needed(n_done, n_done).end;
+         ++entry)
+      if (!own(sequence, group, entry, n_copied)) return false;
   }
-  return layers;
+  return true;
 }
 
-}  // namespace
-
-std::vector<LayerCache> layers_without_memory(const ArchDescriptor& arch,
-                                              std::span<const GroupShape> groups) {
-  std::vector<LayerCache> layers = without_memory(
-      groups, [](const GroupShape& shape) { return !shape.is_cross() && !shape.has_states(); });
-  layers.resize(arch.layers.size());
-  for (size_t i = 0; i < layers.size(); ++i)
-    if (const std::optional<uint32_t> source = arch.layers[i].kv_from())
-      layers[i] = layers[*source];
-  return layers;
+bool Pages::own(Sequence& sequence, uint32_t group, uint32_t entry, uint32_t n_positions) {
+  PagePool& pool = groups_[group].of.pages;
+  uint32_t& own = sequence.pages[group][entry];
+  while (pool.references(own) > 1 && pool.n_free() == 0 && evict(group)) continue;
+  // Other sequences that hold the page may not need it.
+  if (pool.n_free() == 0) give_up(group, own, &sequence);
+  if (pool.references(own) == 1) return true;
+  uint32_t page = 0;
+  if (!pool.take(std::span(&page, 1))) return false;
+  cache_.copy_positions(group, own, page, n_positions);
+  pool.release(own);
+  own = page;
+  return true;
 }
 
-std::vector<LayerCache> states_without_memory(std::span<const GroupShape> groups) {
-  return without_memory(groups, [](const GroupShape& shape) { return shape.has_states(); });
-}
-
-std::vector<LayerCache> cross_without_memory(std::span<const GroupShape> groups) {
-  return without_memory(groups, [](const GroupShape& shape) { return shape.is_cross(); });
-}
-
-KvCache::KvCache(const std::shared_ptr<Device>& device, const ArchDescriptor& arch,
-                 std::span<const GroupShape> groups, std::span<const uint32_t> n_pages)
-    : device_(device),
-      layers_(layers_without_memory(arch, groups)),
-      states_(states_without_memory(groups)),
-      cross_(cross_without_memory(groups)) {
-  for (size_t group = 0; group < groups.size(); ++group) {
-    groups_.push_back({groups[group], PagePool(n_pages[group])});
-    for (const LayerShape& shape : groups[group].layers) {
-      std::vector<LayerCache>& layers = groups[group].is_cross()     ? cross_
-                                        : groups[group].has_states() ? states_
-                                                                     : layers_;
-      LayerCache& layer = layers[shape.layer];
-      for (Binding* binding : {&layer.keys, &layer.values}) {
-        const bool is_value = binding == &layer.values;
-        if (is_value && !shape.has_values()) continue;
-        buffers_.emplace_back(device, n_pages[group] * shape.pool_page_bytes(is_value), "cache");
-        *binding = buffers_.back().binding();
-      }
-    }
+// Tokens that are in no page, or whose window has lost a page, are forgotten.
+void Pages::cut(Sequence& sequence, uint32_t n_tokens) {
+  const uint32_t n = reusable(sequence, std::min(sequence.n_done, n_tokens));
+  if (n < sequence.n_done) rewind_states(sequence, n);
+  sequence.n_done = n;
+  sequence.tokens.resize(n);
+  for (uint32_t group = 0; group < sequence.pages.size(); ++group) {
+    const GroupShape& shape = groups_[group].of.shape;
+    size_t n_entries = n == 0 ? 0 : shape.needed(n, n).end;
+    if (n > 0 && shape.has_states()) n_entries += sequence.checkpoints.size();
+    // Last page first: the free list is a stack, so the next taker finds them in order.
+    std::vector<uint32_t>& pages = sequence.pages[group];
+    for (; pages.size() > n_entries; pages.pop_back()) give_back(group, pages.back());
   }
-  for (size_t i = 0; i < layers_.size(); ++i)
-    if (const std::optional<uint32_t> source = arch.layers[i].kv_from())
-      layers_[i] = layers_[*source];
 }
 
-Format KvCache::format() const {
-  for (const CacheGroup& group : groups_)
-    if (group.shape.is_of_attention()) return group.shape.format;
-  return Format::f16;
-}
-
-void KvCache::copy_positions(uint32_t group, uint32_t from_page, uint32_t to_page,
-                             uint32_t n_positions) {
-  std::vector<Copy> copies;
-  for (const LayerShape& shape : groups_[group].shape.layers) {
-    const LayerCache& layer = layers_of(groups_[group].shape)[shape.layer];
-    for (const bool is_value : {false, true}) {
-      const Binding& memory = is_value ? layer.values : layer.keys;
-      if (!memory) continue;
-      const uint64_t position_bytes = shape.position_bytes(is_value);
-      // Whole words: what is copied behind the last position still lies in the page.
-      const uint64_t n_bytes =
-          (std::min(n_positions, shape.n_positions) * position_bytes + 3) / 4 * 4;
-      const auto offset = [&](uint32_t page, uint32_t head) {
-        return (uint64_t{page} * shape.n_heads + head) * shape.n_positions * position_bytes;
-      };
-      for (uint32_t head = 0; head < shape.n_heads; ++head)
-        copies.push_back({{memory.buffer, memory.offset + offset(from_page, head)},
-                          {memory.buffer, memory.offset + offset(to_page, head)},
-                          n_bytes});
-    }
+// The entry that has the state after n positions becomes the current one; later checkpoints are removed
+// from the list.
+void Pages::rewind_states(Sequence& sequence, uint32_t n) {
+  std::vector<uint32_t>& places = sequence.checkpoints;
+  for (uint32_t group = 0; group < groups_.size(); ++group) {
+    const auto* const states = std::get_if<StateCache>(&groups_[group].of.shape.kind);
+    if (states == nullptr) continue;
+    const Held held = sequence.held(group);
+    const uint32_t entry = states->entry_of(held, n).value_or(0);
+    sequence.n_run = entry == 0 ? held.n_run : places[entry - 1];
+    if (entry > 0) std::swap(sequence.pages[group][0], sequence.pages[group][entry]);
   }
-  device_->copy(copies);
+  places.resize(static_cast<size_t>(std::ranges::lower_bound(places, n) - places.begin()));
+}
+
+void Pages::give_back(uint32_t group, uint32_t& entry) {
+  if (const uint32_t page = std::exchange(entry, kNoPage); page != kNoPage)
+    groups_[group].of.pages.release(page);
+}
+
+void Pages::leave_behind(uint32_t group, uint32_t& entry) {
+  if (texts_.most_kept == 0)
+    give_back(group, entry);
+  else if (entry != kNoPage)
+    groups_[group].pages[entry].last_use = ++n_uses_;
+}
+
+void Pages::use(const Sequence& sequence) {
+  ++n_uses_;
+  for (size_t group = 0; group < groups_.size(); ++group)
+    for (const uint32_t page : sequence.pages[group])
+      if (page != kNoPage) groups_[group].pages[page].last_use = n_uses_;
 }
 
 }  // namespace akunu

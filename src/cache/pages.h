@@ -1,89 +1,111 @@
-// Pages of the K/V cache. A page holds 256 positions of one sequence in every layer of its group;
-// pages are counted by reference, so that sequences may share them.
+// The pages of texts, and which one goes where a text needs one and none is free.
+//
+// A page is spare if no running text needs it: its text ended, or its positions are outside a window. It stays until a
+// text needs a page. Then the pages between the places where texts were continued go first, and after them the least
+// recently used ones, from a text's end.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
-#include "cache/groups.h"
-#include "core/arch.h"
-#include "core/device.h"
-#include "core/forward.h"
+#include "cache/kv_cache.h"
+#include "cache/sequence_store.h"
 
 namespace akunu {
 
-// Which pages of a group are free. Never allocates after construction.
-class PagePool {
- public:
-  explicit PagePool(uint32_t n_pages);
+// The texts that have pages.
+struct CachedTexts {
+  SequenceStore& running;
+  const size_t most_kept;              // 0: a text that ended is forgotten
+  std::vector<Sequence> kept = {};     // that ended, least recently used first
+  const Sequence* restored = nullptr;  // a text that is being restored: its pages stay
 
-  uint32_t n_pages() const { return static_cast<uint32_t>(references_.size()); }
-  uint32_t n_free() const { return static_cast<uint32_t>(free_.size()); }
-  uint32_t references(uint32_t page) const { return references_[page]; }
-
-  // Fills `pages` with free pages, each with one reference; false (and nothing taken) if too few.
-  bool take(std::span<uint32_t> pages);
-  void share(uint32_t page);    // one reference more
-  void release(uint32_t page);  // one less; free at none
-
- private:
-  std::vector<uint32_t> references_;
-  std::vector<uint32_t> free_;  // a stack, lowest numbers on top
-};
-
-struct CacheGroup {
-  GroupShape shape;
-  PagePool pages;
-};
-
-// The device memory of every layer's pages.
-class KvCache {
- public:
-  // `n_pages`: of each group.
-  KvCache(const std::shared_ptr<Device>& device, const ArchDescriptor& arch,
-          std::span<const GroupShape> groups, std::span<const uint32_t> n_pages);
-
-  // The keys and values that each layer attends to. A layer that shares another layer's has the same memory.
-  const std::vector<LayerCache>& layers() const { return layers_; }
-  // Of each recurrent layer: its states (`keys`), and the inputs of its convolution (`values`).
-  const std::vector<LayerCache>& states() const { return states_; }
-  // Likewise, of what an encoder made for each layer; empty where there is none.
-  const std::vector<LayerCache>& cross() const { return cross_; }
-  // That of keys, values and latents; where there are none, it does not matter.
-  Format format() const;
-  // What the layers of a group have in it, by their numbers.
-  const std::vector<LayerCache>& layers_of(const GroupShape& shape) const {
-    return shape.is_cross() ? cross_ : shape.has_states() ? states_ : layers_;
+  template <class Visit>
+  void each_running(const Visit& visit) {
+    for (uint32_t slot = 0; slot < running.n_sequences(); ++slot)
+      if (running.is_used(slot)) visit(running[slot]);
   }
-  std::vector<CacheGroup>& groups() { return groups_; }
-  const std::vector<CacheGroup>& groups() const { return groups_; }
-
-  // Copies the first `n_positions` positions of a page (of a state: all of it) in every layer of a
-  // group, behind the submissions in flight and before the next one.
-  void copy_positions(uint32_t group, uint32_t from_page, uint32_t to_page, uint32_t n_positions);
-
-  // Copies the first `n_positions` positions of a page of keys and values to the host, and from there,
-  // as they lie in SavedPositions; with no submission in flight that touches the page.
-  void read_positions(uint32_t group, uint32_t page, uint32_t n_positions,
-                      std::span<std::byte> into) const;
-  void write_positions(uint32_t group, uint32_t page, uint32_t n_positions,
-                       std::span<const std::byte> from);
-
- private:
-  std::shared_ptr<Device> device_;
-  std::vector<OwnedBuffer> buffers_;
-  std::vector<LayerCache> layers_;
-  std::vector<LayerCache> states_;
-  std::vector<LayerCache> cross_;
-  std::vector<CacheGroup> groups_;
 };
 
-// What `layers` of a model would be, without memory: good for the forward pass's sizes and names.
-std::vector<LayerCache> layers_without_memory(const ArchDescriptor& arch,
-                                              std::span<const GroupShape> groups);
-std::vector<LayerCache> states_without_memory(std::span<const GroupShape> groups);
-std::vector<LayerCache> cross_without_memory(std::span<const GroupShape> groups);
+// Pages of a group that are not free.
+struct PageCounts {
+  uint32_t needed = 0;  // by running sequences
+  uint32_t spare = 0;   // kept for later requests, until a text needs a page
+};
+
+// Verbs: take, share, give back, evict (which `take` and `own` do where no page is free). For one thread, and
+// only while no submission is in flight.
+class Pages {
+ public:
+  // Both must outlive this.
+  Pages(KvCache& cache, CachedTexts& texts);
+
+  uint32_t n_groups() const { return static_cast<uint32_t>(groups_.size()); }
+  const GroupShape& shape(uint32_t group) const { return groups_[group].of.shape; }
+
+  // A free page, or one that is spare; false where there is none.
+  bool take(uint32_t group, uint32_t& page);
+  // Gives the sequence pages up to this number of entries; false where there are none left.
+  bool extend(Sequence& sequence, uint32_t group, uint32_t n_entries);
+  // One more sequence has the page.
+  void share(uint32_t group, uint32_t page) { groups_[group].of.pages.share(page); }
+  // Replaces the pages that the sequence is going to write and shares by copies; false where none is free.
+  bool own(Sequence& sequence);
+  // Empties an entry.
+  void give_back(uint32_t group, uint32_t& entry);
+  // The entry is outside a window: its page is spare, or free where no text is kept.
+  void leave_behind(uint32_t group, uint32_t& entry);
+  // Cuts a sequence back to `n_tokens`, or further, to where every group can continue it.
+  void cut(Sequence& sequence, uint32_t n_tokens);
+
+  // The longest prefix, of at most `most` positions, that every group still has.
+  uint32_t reusable(const Sequence& sequence, uint32_t most) const;
+  // Pages that are free or spare, without `needed`.
+  uint32_t available(uint32_t group, std::span<const uint32_t> needed);
+  // All pages of the sequence are used now.
+  void use(const Sequence& sequence);
+  // Also while a submission is in flight.
+  PageCounts count(uint32_t group);
+
+ private:
+  // How much a page is worth to the sequences that have it, in the order in which pages go.
+  enum class Worth : uint8_t {
+    none,       // in no sequence
+    between,    // spare, and far from where its text was or is likely to be continued
+    continued,  // spare, and near such a place
+    needed,     // by a running sequence
+  };
+  struct PageState {
+    Worth worth = Worth::none;
+    uint32_t entry = 0;
+    uint64_t last_use = 0;
+    uint64_t last_count = 0;  // the last one in which it was needed
+  };
+  struct Group {
+    CacheGroup& of;
+    std::vector<PageState> pages;
+  };
+
+  bool own(Sequence& sequence, uint32_t group, uint32_t entry, uint32_t n_positions);
+  void rewind_states(Sequence& sequence, uint32_t n);
+
+  // page_eviction.cpp
+  Worth worth_of(const Sequence& sequence, bool is_kept, uint32_t group, uint32_t entry) const;
+  void survey(uint32_t group);
+  bool evict(uint32_t group);
+  void give_up(uint32_t group, uint32_t page, const Sequence* except);
+
+  KvCache& cache_;
+  CachedTexts& texts_;
+  uint64_t n_uses_ = 0;
+  uint64_t n_counts_ = 0;
+  std::vector<Group> groups_;
+};
+
+// Entries that a sequence can share which takes over n positions; what else it needs is copied.
+inline Entries lent(const GroupShape& shape, uint32_t n) {
+  return shape.ask([&](const auto& kind) { return kind.lent(n); });
+}
 
 }  // namespace akunu

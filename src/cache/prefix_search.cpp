@@ -1,9 +1,10 @@
 // Which sequence in the cache, running or ended, has the longest prefix in common with a new one, and why that is no
-// longer. A part of SequenceCache (sequence_cache.h); a search goes over all sequences.
+// longer. A search goes over all sequences.
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
-#include "cache/sequence_cache.h"
+#include "cache/prefixes.h"
 
 namespace akunu {
 namespace {
@@ -29,53 +30,53 @@ uint32_t n_common(const Sequence& sequence, const Beginning& beginning) {
 
 }  // namespace
 
-// Positions of n_alike that have what `beginning` would keep: where that depends on the token behind, all whose next
+// Positions of n_alike that have what `beginning` would keep: where that depends on the next token, all whose next
 // token is the same, too.
-uint32_t SequenceCache::n_usable(const Sequence& sequence, const Beginning& beginning) const {
+uint32_t Prefixes::n_usable(const Sequence& sequence, const Beginning& beginning) const {
   const uint32_t n = n_alike(sequence, beginning);
   if (!looks_ahead_ || n == 0) return n;
   return std::min(n, n_common(sequence, beginning) - 1);
 }
 
-// `most_alike`: the text that begins alike for longest, whatever is left of its pages.
-SequenceCache::Source SequenceCache::longest(const Beginning& beginning, Sequence*& most_alike) {
-  Source best;
+// `most_alike`: the text that begins alike for longest, also where its pages have gone.
+Prefix Prefixes::longest(const Beginning& beginning, Sequence*& most_alike) {
+  Prefix best;
   const uint32_t most =
       std::min(beginning.most_reused, static_cast<uint32_t>(beginning.tokens.size()) - 1);
   const bool is_shared =
-      beginning.key.window != 0 || std::ranges::all_of(groups_, [](const Group& group) {
-        return group.of.shape.ask([](const auto& kind) { return kind.kIsShared; });
+      beginning.key.window != 0 ||
+      std::ranges::all_of(std::views::iota(0u, pages_.n_groups()), [&](uint32_t group) {
+        return pages_.shape(group).ask([](const auto& kind) { return kind.kIsShared; });
       });
   const auto consider = [&](Sequence& sequence, std::optional<size_t> kept) {
     if (sequence.key != beginning.key || (!is_shared && sequence.id != beginning.id)) return;
-    if (most_kept_ == 0 && sequence.id != beginning.shares_with) return;
+    if (texts_.most_kept == 0 && sequence.id != beginning.shares_with) return;
     const uint32_t n = n_usable(sequence, beginning);
     if (n > best.n_same) {
       best.n_same = n;
       most_alike = &sequence;
     }
-    const uint32_t n_reusable = reusable(sequence, std::min(most, n));
+    const uint32_t n_reusable = pages_.reusable(sequence, std::min(most, n));
     if (n_reusable > best.n_positions) {
       best.sequence = &sequence;
       best.kept = kept;
       best.n_positions = n_reusable;
     }
   };
-  for (size_t i = kept_.size(); i-- > 0;) consider(kept_[i], i);
-  for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot)
-    if (store_.is_used(slot)) consider(store_[slot], std::nullopt);
+  for (size_t i = texts_.kept.size(); i-- > 0;) consider(texts_.kept[i], i);
+  texts_.each_running([&](Sequence& sequence) { consider(sequence, std::nullopt); });
   return best;
 }
 
-uint32_t SequenceCache::n_there(const Beginning& beginning) {
+Prefix Prefixes::longest(const Beginning& beginning) {
   Sequence* most_alike = nullptr;
-  return longest(beginning, most_alike).n_positions;
+  return longest(beginning, most_alike);
 }
 
-SequenceCache::Source SequenceCache::find(const Beginning& beginning) {
+Prefix Prefixes::find(const Beginning& beginning) {
   Sequence* most_alike = nullptr;
-  Source best;
-  if (most_kept_ == 0 && beginning.shares_with == 0) {
+  Prefix best;
+  if (texts_.most_kept == 0 && beginning.shares_with == 0) {
     best.end = PrefixEnd::off;
     return best;
   }
@@ -92,7 +93,7 @@ SequenceCache::Source SequenceCache::find(const Beginning& beginning) {
 }
 
 // What the longest beginning in the cache lacks for `beginning` to take over more than n_positions.
-PrefixEnd SequenceCache::why_no_more(const Beginning& beginning, uint32_t n_positions) const {
+PrefixEnd Prefixes::why_no_more(const Beginning& beginning, uint32_t n_positions) const {
   const auto most = static_cast<uint32_t>(beginning.tokens.size()) - 1;
   if (n_positions == most) return PrefixEnd::whole;
   if (n_positions == beginning.most_reused) return PrefixEnd::outputs;
@@ -113,9 +114,8 @@ PrefixEnd SequenceCache::why_no_more(const Beginning& beginning, uint32_t n_posi
     if (n >= most_common) goes_on |= has_more;
     most_common = std::max(most_common, n);
   };
-  for (const Sequence& sequence : kept_) look_at(sequence);
-  for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot)
-    if (store_.is_used(slot)) look_at(store_[slot]);
+  for (const Sequence& sequence : texts_.kept) look_at(sequence);
+  texts_.each_running(look_at);
   if (std::min(n_computed, most) > n_positions) return PrefixEnd::evicted;
   if (n_other > n_positions) return PrefixEnd::other_key;
   if (std::min(most_common, most) > n_positions) return PrefixEnd::not_computed;

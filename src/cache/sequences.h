@@ -1,139 +1,76 @@
-// What the device knows of each conversation under way: its token log, its page tables, its record.
-// A slot is taken when a request is admitted; its pages are SequenceCache's business.
+// The running texts: each has a slot of the device, and pages that grow with it.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <memory>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "cache/pages.h"
-#include "core/device.h"
-#include "core/format.h"
-#include "core/rows.h"
+#include "cache/encoded_windows.h"
+#include "cache/position_copies.h"
+#include "cache/prefixes.h"
+#include "cache/stored_runs.h"
 
 namespace akunu {
 
-// What keys and values depend on besides the tokens; only sequences with the same key share pages.
-// Grammars and sampling options are not part of it, since they only choose tokens.
-struct PrefixKey {
-  Format format = Format::f16;         // of the cache
-  std::vector<AdapterShare> adapters;  // in order of their numbers, none with weight 0
-  uint64_t window = 0;                 // of speech, that it is a text of; see EncodedWindow
-
-  bool operator==(const PrefixKey& other) const {
-    const auto same = [](const AdapterShare& a, const AdapterShare& b) {
-      return a.adapter == b.adapter && a.weight == b.weight;
-    };
-    return format == other.format && window == other.window &&
-           std::ranges::equal(adapters, other.adapters, same);
-  }
-};
-
-// Numbers of tokens from here on are those of positions whose input is no token, and name what it is:
-// inference/image.h.
-constexpr uint32_t kFirstNoToken = 1u << 31;
-
-// Tokens, and the pages in which their keys and values lie. Keeps no account of references.
-struct Sequence {
-  // Other texts went on differently from here, and more may: the place is remembered, of three the
-  // last ones.
-  void part(uint32_t place) {
-    const auto known = std::ranges::find(parted, place);
-    std::shift_right(parted.begin(), known == parted.end() ? known : known + 1, 1);
-    parted.front() = place;
-  }
-
-  Held held(size_t group) const {
-    return {pages[group], n_done, checkpoints, std::max(n_run, n_done)};
-  }
-
-  uint64_t id = 0;  // of the request
-  PrefixKey key;
-  std::vector<uint32_t> tokens;              // as far as they are known
-  uint32_t n_done = 0;                       // positions that are in the pages: tokens[0, n_done)
-  std::vector<std::vector<uint32_t>> pages;  // per cache group and entry of its page table
-  std::vector<uint32_t> checkpoints;         // of states: after how many positions, in order
-  uint32_t n_run = 0;  // of states: the last position whose rows ran, though not all are done
-  std::vector<uint32_t> n_sent;         // of these, how many the device's page table has
-  uint32_t n_prompt = 0;                // of the tokens: read as a prompt, not generated
-  uint32_t n_exact = kNone;             // positions behind these were moved; see MovedPositions
-  std::array<uint32_t, 3> parted = {};  // 0: none
-  // Of a text that ended: tokens behind `tokens` that were generated, and not read as a prompt yet.
-  std::vector<uint32_t> unread;
-  bool is_stored = false;  // likewise: the disk has all of it that it takes
-};
-
-// Positions that were computed by prompt kernels; any other prompt can reuse them.
-inline uint32_t n_shared(const Sequence& sequence) {
-  return std::min({sequence.n_done, sequence.n_prompt, sequence.n_exact});
-}
-
-inline uint32_t common_prefix(std::span<const uint32_t> a, std::span<const uint32_t> b) {
-  return static_cast<uint32_t>(std::ranges::mismatch(a, b).in1 - a.begin());
-}
-
-inline bool has_images(const Sequence& sequence) {
-  return std::ranges::any_of(sequence.tokens,
-                             [](uint32_t token) { return token >= kFirstNoToken; });
-}
-
-class SequenceStore {
+// Verbs: begin, extend, done, end. For one thread, and only while no submission is in flight.
+class Sequences {
  public:
-  // `context`: positions per sequence.
-  SequenceStore(const std::shared_ptr<Device>& device, uint32_t n_sequences, uint32_t context,
-                std::span<const GroupShape> groups);
+  // All must outlive this. `n_rows`: rows of one sequence that are in flight at a time, at most.
+  Sequences(KvCache& cache, CachedTexts& texts, Pages& pages, EncodedWindows& windows,
+            Prefixes& prefixes, StoredRuns& runs, PositionCopies& copies, uint32_t n_rows);
 
-  static uint64_t bytes(uint32_t n_sequences, uint32_t context, std::span<const GroupShape> groups);
-  // Of one sequence, what the host writes; logprobs only the device does.
-  static uint64_t update_bytes(uint32_t context, std::span<const GroupShape> groups);
+  // A slot for a sequence. Its n_done says how many positions it took over: never all of the tokens,
+  // since the last one's logits are wanted. Nothing, and nothing changed, where slots or pages are
+  // short.
+  // `from_disk`: where it has more than the cache, the text's pages are filled from there.
+  std::optional<uint32_t> begin(const Beginning& beginning, const RunsOnDisk* from_disk = nullptr);
+  // Gives the slot pages for positions up to `n_positions`; false where there are none left. Call it
+  // before every step, for prompt rows too: some layers get pages only as a text grows.
+  bool extend(uint32_t slot, uint32_t n_positions);
+  // Positions for which the slot has pages: so far rows may run without another extend().
+  uint32_t covered(uint32_t slot) const;
+  // The first `n` positions are in the pages, or will be when what was submitted has run.
+  void done(uint32_t slot, uint32_t n);
 
-  uint32_t n_sequences() const { return n_sequences_; }
-  uint32_t context() const { return context_; }
-  uint32_t log_stride() const { return context_ + 1; }  // room for the token picked last
-  uint32_t page_table_stride() const { return page_table_stride_; }
-  uint32_t page_table_base(uint32_t group) const {
-    return group * n_sequences_ * page_table_stride();
-  }
+  // Rows ran up to there, though what they chose was not used (refused drafts, a mask that came late): the earliest
+  // kept states have gone. They count until the next done().
+  void ran(uint32_t slot, uint32_t n);
 
-  const Buffer& tokens() const { return tokens_.get(); }
-  const Buffer& pages() const { return pages_.get(); }
-  const Buffer& records() const { return records_.get(); }
-  const Buffer& options() const { return options_.get(); }
-  const Buffer& logprobs() const { return logprobs_.get(); }
+  // Keeps what states are now, so that the text can rewind to here and others can continue from here.
+  // False where there is no page for it. Without states there is nothing to do.
+  bool checkpoint(uint32_t slot);
 
-  // A free slot, or nothing.
-  std::optional<uint32_t> take();
-  // Frees a slot and returns what it held.
-  Sequence release(uint32_t slot);
+  // How many rows may run of which none counts, so that they run again: states know the way back to few
+  // places.
+  uint32_t most_again() const;
 
-  bool is_used(uint32_t slot) const { return slots_[slot].used; }
-  Sequence& operator[](uint32_t slot) { return slots_[slot].sequence; }
-  const Sequence& operator[](uint32_t slot) const { return slots_[slot].sequence; }
+  // Whether the device's page tables lack pages that the slot has.
+  bool has_unsent(uint32_t slot) const;
+  // Those pages, to be sent before the next step; from now on they count as sent. The bytes stay
+  // where they are while the slot is taken, the list until the next call.
+  std::span<const Update> take_unsent(uint32_t slot);
 
-  // Where the device has a slot's data, which is to be sent before the step that needs it.
-  Binding page_table(uint32_t group, uint32_t slot, uint32_t first_page = 0) const;
-  Binding log(uint32_t slot, uint32_t position) const;
-  Binding record(uint32_t slot) const;
-  Binding options(uint32_t slot) const;
-  Binding logprobs(uint32_t slot, uint32_t place) const;
+  // The text is over: frees the slot and keeps the sequence, of which at most `n_kept` tokens.
+  void end(uint32_t slot, uint32_t n_kept);
+  // The text will begin again: frees the slot and keeps all of the sequence, for itself too.
+  void set_aside(uint32_t slot);
+  // Frees the slot and forgets the sequence.
+  void discard(uint32_t slot);
 
  private:
-  struct Slot {
-    bool used = false;
-    Sequence sequence;
-  };
-  uint32_t n_sequences_;
-  uint32_t context_;
-  uint32_t page_table_stride_;
-  OwnedBuffer tokens_;    // uint32 [n_sequences, log_stride]
-  OwnedBuffer pages_;     // uint32 [n_groups, n_sequences, page_table_stride]
-  OwnedBuffer records_;   // SequenceRecord [n_sequences]
-  OwnedBuffer options_;   // uint32 [n_sequences, kMaxOptionWords]
-  OwnedBuffer logprobs_;  // TokenLogprobs [n_sequences, kLogprobPlaces]
-  std::vector<Slot> slots_;
+  Sequence release(uint32_t slot);
+
+  KvCache& cache_;
+  CachedTexts& texts_;
+  SequenceStore& store_;
+  Pages& pages_;
+  EncodedWindows& windows_;
+  Prefixes& prefixes_;
+  StoredRuns& runs_;
+  PositionCopies& copies_;
+  const uint32_t n_rows_;
+  std::vector<Update> updates_;  // what take_unsent returned last
 };
 
 }  // namespace akunu

@@ -1,14 +1,9 @@
-// What goes from the cache to the disk and comes back; cache/prefix_disk.h is the disk's side.
-//
-// 1. What it does. `copy_page` copies what a text that ended has of one page. `fill` puts pages from the
-//    disk into those of a text that begins: they are its own, and would be computed otherwise, so
-//    nobody else has to make room for them.
-// 2. What bounds it. Copies of a page, some megabytes each, between two steps.
+#include "cache/stored_runs.h"
+
 #include <algorithm>
 #include <optional>
 
 #include "cache/saved_positions.h"
-#include "cache/sequence_cache.h"
 
 namespace akunu {
 namespace {
@@ -26,7 +21,7 @@ std::optional<uint32_t> entry_that_ends_at(const Held& held, uint32_t place) {
   return std::nullopt;
 }
 
-// Makes room behind what was copied for a page of another group.
+// Appends room for a page of another group to the copied bytes.
 std::span<std::byte> add_page(RunPages& copied, uint32_t group, const GroupShape& shape) {
   const uint64_t n_bytes = saved_page_bytes(shape, copied.n_positions);
   copied.groups |= uint64_t{1} << group;
@@ -36,37 +31,38 @@ std::span<std::byte> add_page(RunPages& copied, uint32_t group, const GroupShape
 
 }  // namespace
 
-const Sequence* SequenceCache::unstored() const {
-  for (const Sequence& sequence : kept_)
+const Sequence* StoredRuns::next() const {
+  for (const Sequence& sequence : texts_.kept)
     if (!sequence.is_stored) return &sequence;
   return nullptr;
 }
 
-void SequenceCache::set_stored(uint64_t id) {
-  for (Sequence& sequence : kept_)
+void StoredRuns::set_stored(uint64_t id) {
+  for (Sequence& sequence : texts_.kept)
     if (sequence.id == id) sequence.is_stored = true;
 }
 
 // The last page of a text whose reply was not read is stored now. (With states it was stored before.) The disk evicts what was
 // written longest ago, so writing an older text can evict a newer one: newer texts are checked again.
-void SequenceCache::forget_unread() {
-  const bool keeps_states =
-      std::ranges::any_of(groups_, [](const auto& group) { return group.of.shape.has_states(); });
+void StoredRuns::forget_unread() {
+  bool keeps_states = false;
+  for (uint32_t group = 0; group < pages_.n_groups(); ++group)
+    keeps_states |= pages_.shape(group).has_states();
   bool is_behind = false;
-  for (Sequence& sequence : kept_) {
+  for (Sequence& sequence : texts_.kept) {
     is_behind |= !sequence.unread.empty() && !keeps_states;
     if (is_behind && !has_images(sequence)) sequence.is_stored = false;
     sequence.unread.clear();
   }
 }
 
-std::vector<uint32_t> SequenceCache::places_of_states(const Sequence& sequence, uint32_t n) const {
+std::vector<uint32_t> StoredRuns::places_of_states(const Sequence& sequence, uint32_t n) const {
   std::vector<uint32_t> places = sequence.checkpoints;
   places.push_back(sequence.n_done);
   std::erase_if(places, [&](uint32_t place) {
     bool are_there = false;
-    for (uint32_t group = 0; group < groups_.size(); ++group) {
-      if (!groups_[group].of.shape.has_states()) continue;
+    for (uint32_t group = 0; group < pages_.n_groups(); ++group) {
+      if (!pages_.shape(group).has_states()) continue;
       are_there = entry_that_ends_at(sequence.held(group), place).has_value();
       if (!are_there) break;
     }
@@ -75,10 +71,15 @@ std::vector<uint32_t> SequenceCache::places_of_states(const Sequence& sequence, 
   return places;
 }
 
-RunPages SequenceCache::copy_states(const Sequence& sequence, uint32_t place) const {
+RunPages StoredRuns::copy(const Sequence& sequence, const MissingRun& missing) const {
+  return missing.run.is_state ? copy_states(sequence, missing.end())
+                              : copy_page(sequence, missing.entry, missing.run.n_positions());
+}
+
+RunPages StoredRuns::copy_states(const Sequence& sequence, uint32_t place) const {
   RunPages copied;
-  for (uint32_t group = 0; group < groups_.size(); ++group) {
-    const GroupShape& shape = groups_[group].of.shape;
+  for (uint32_t group = 0; group < pages_.n_groups(); ++group) {
+    const GroupShape& shape = pages_.shape(group);
     if (!shape.has_states()) continue;
     const uint32_t page = sequence.pages[group][*entry_that_ends_at(sequence.held(group), place)];
     const std::span<std::byte> into = add_page(copied, group, shape);
@@ -88,35 +89,34 @@ RunPages SequenceCache::copy_states(const Sequence& sequence, uint32_t place) co
   return copied;
 }
 
-RunPages SequenceCache::copy_page(const Sequence& sequence, uint32_t entry,
-                                  uint32_t n_positions) const {
+RunPages StoredRuns::copy_page(const Sequence& sequence, uint32_t entry,
+                               uint32_t n_positions) const {
   RunPages copied{.n_positions = n_positions, .groups = 0, .bytes = {}};
-  for (uint32_t group = 0; group < groups_.size(); ++group) {
+  for (uint32_t group = 0; group < pages_.n_groups(); ++group) {
     const std::vector<uint32_t>& pages = sequence.pages[group];
-    if (groups_[group].of.shape.has_states()) continue;
+    if (pages_.shape(group).has_states()) continue;
     if (entry >= pages.size() || pages[entry] == kNoPage) continue;
     cache_.read_positions(group, pages[entry], n_positions,
-                          add_page(copied, group, groups_[group].of.shape));
+                          add_page(copied, group, pages_.shape(group)));
   }
   return copied;
 }
 
-// Positions that the text can begin with: more than n_positions, which the cache has, or 0.
-uint32_t SequenceCache::usable(const RunsOnDisk& from_disk, const Beginning& beginning,
-                               uint32_t n_positions) const {
+uint32_t StoredRuns::usable(const RunsOnDisk& from_disk, const Beginning& beginning,
+                            uint32_t n_positions) const {
   const uint32_t n = std::min({from_disk.n_positions, beginning.n_prompt, beginning.most_reused,
                                static_cast<uint32_t>(beginning.tokens.size()) - 1});
   const uint32_t first = from_disk.first_entry;
   // Since it was read the cache may have lost what is before it.
   if (n <= n_positions || n_positions / kPagePositions < first) return 0;
-  for (uint32_t group = 0; group < groups_.size(); ++group) {
-    if (const auto* states = std::get_if<StateCache>(&groups_[group].of.shape.kind)) {
+  for (uint32_t group = 0; group < pages_.n_groups(); ++group) {
+    if (const auto* states = std::get_if<StateCache>(&pages_.shape(group).kind)) {
       if (!from_disk.state || n > from_disk.state->place ||
           n + states->n_kept <= from_disk.state->place)
         return 0;
       continue;
     }
-    const Entries needed = groups_[group].of.shape.needed(n, n);
+    const Entries needed = pages_.shape(group).needed(n, n);
     for (uint32_t entry = std::max(n_positions / kPagePositions, needed.first);
          entry < pages_for(n); ++entry)
       if (entry - first >= from_disk.pages.size() ||
@@ -127,27 +127,27 @@ uint32_t SequenceCache::usable(const RunsOnDisk& from_disk, const Beginning& beg
 }
 
 // Releases the last page of what a text took over from the cache if it is not full: the disk has all of it. Its current
-// state is replaced by the disk's, in a page of its own; checkpoints stay. False where no page is free.
-bool SequenceCache::drop_part_of_page(Sequence& sequence) {
+// state is replaced by the disk's, in a new page; checkpoints stay. False where no page is free.
+bool StoredRuns::drop_part_of_page(Sequence& sequence) {
   sequence.n_done -= sequence.n_done % kPagePositions;
-  for (uint32_t group = 0; group < groups_.size(); ++group) {
+  for (uint32_t group = 0; group < pages_.n_groups(); ++group) {
     std::vector<uint32_t>& pages = sequence.pages[group];
-    if (groups_[group].of.shape.has_states()) {
+    if (pages_.shape(group).has_states()) {
       if (pages.empty()) continue;
-      release(group, pages[0]);
-      if (!take_page(group, pages[0])) return false;
+      pages_.give_back(group, pages[0]);
+      if (!pages_.take(group, pages[0])) return false;
       continue;
     }
     for (; pages.size() > sequence.n_done / kPagePositions; pages.pop_back())
-      release(group, pages.back());
+      pages_.give_back(group, pages.back());
   }
   return true;
 }
 
 // The bytes of one group within pages that were read.
-std::span<const std::byte> SequenceCache::bytes_of(const RunPages& pages, uint32_t group) const {
+std::span<const std::byte> StoredRuns::bytes_of(const RunPages& pages, uint32_t group) const {
   const auto n_bytes = [&](uint32_t of) {
-    return saved_page_bytes(groups_[of].of.shape, pages.n_positions);
+    return saved_page_bytes(pages_.shape(of), pages.n_positions);
   };
   uint64_t n_before = 0;
   for (uint32_t other = 0; other < group; ++other)
@@ -155,23 +155,22 @@ std::span<const std::byte> SequenceCache::bytes_of(const RunPages& pages, uint32
   return std::span(pages.bytes).subspan(n_before, n_bytes(group));
 }
 
-// Fills the pages of a text that begins, behind those that it has.
-bool SequenceCache::fill(Sequence& sequence, const RunsOnDisk& from_disk, uint32_t n_positions) {
+bool StoredRuns::fill(Sequence& sequence, const RunsOnDisk& from_disk, uint32_t n_positions) {
+  if (!drop_part_of_page(sequence)) return false;
   const uint32_t first_new = sequence.n_done / kPagePositions;
-  sequence.n_done =
-      n_positions;  // so that pages behind its window can be evicted for those to come
-  for (uint32_t group = 0; group < groups_.size(); ++group) {
+  sequence.n_done = n_positions;  // so that pages outside its window can be evicted for later ones
+  for (uint32_t group = 0; group < pages_.n_groups(); ++group) {
     std::vector<uint32_t>& pages = sequence.pages[group];
-    const GroupShape& shape = groups_[group].of.shape;
+    const GroupShape& shape = pages_.shape(group);
     if (shape.has_states()) {
-      if (!extend(sequence, group, 1)) return false;
+      if (!pages_.extend(sequence, group, 1)) return false;
       cache_.write_positions(group, pages[0], 1, bytes_of(from_disk.state->pages, group));
       sequence.n_run = from_disk.state->place;
       continue;
     }
     const uint32_t first = std::max(first_new, shape.needed(n_positions, n_positions).first);
     while (pages.size() < first) pages.push_back(kNoPage);  // no row that comes sees these
-    if (!extend(sequence, group, pages_for(n_positions))) return false;
+    if (!pages_.extend(sequence, group, pages_for(n_positions))) return false;
     for (uint32_t entry = first; entry < pages_for(n_positions); ++entry) {
       const RunPages& from = from_disk.pages[entry - from_disk.first_entry];
       cache_.write_positions(group, pages[entry], from.n_positions, bytes_of(from, group));

@@ -230,9 +230,9 @@ uint32_t Composer::most_drafted(const Active& active, uint32_t room) const {
   // The last token of a text is chosen and never fed back, so it needs no row.
   const uint32_t left = task.rows().max_chosen - static_cast<uint32_t>(task.chosen().size()) - 1;
   // Of drafted rows the first one holds, unless its mask comes late: then it runs again, too.
-  const uint32_t refused = cache_.most_again() - active.is_masked;
-  return std::min(
-      {room, left, refused, cache_.covered(active.sequence) - sequence_of(active).n_done - 1});
+  const uint32_t refused = cache_.sequences.most_again() - active.is_masked;
+  return std::min({room, left, refused,
+                   cache_.sequences.covered(active.sequence) - sequence_of(active).n_done - 1});
 }
 
 void Composer::add_generating(std::span<Active> actives, Step& step) const {
@@ -240,7 +240,7 @@ void Composer::add_generating(std::span<Active> actives, Step& step) const {
     if (!active.is_generating || active.waits) continue;
     active.n_rows = 1 + static_cast<uint32_t>(active.drafted.size());
     active.chooses = true;
-    step.update(cache_.take_unsent(active.sequence));
+    step.update(cache_.sequences.take_unsent(active.sequence));
     if (!active.drafted.empty() || active.log_lacks_last) {
       active.logged.assign(1, sequence_of(active).tokens.back());
       active.logged.insert(active.logged.end(), active.drafted.begin(), active.drafted.end());
@@ -305,7 +305,7 @@ const PlacedImage* Composer::first_unread_image(const Active& active) const {
 
 bool Composer::lacks_input(const Active& active) const {
   const std::shared_ptr<const SpeechWindow>& window = active.task->rows().window;
-  return (window && cache_.is_to_fill(window->id)) || first_unread_image(active) != nullptr;
+  return (window && cache_.windows.is_to_fill(window->id)) || first_unread_image(active) != nullptr;
 }
 
 PieceSize Composer::encoder_piece(std::span<const Active> actives, const Step& step) const {
@@ -417,7 +417,7 @@ void Composer::add_planned(std::span<Active> actives, Step& step, bool prompts, 
       }
       active.is_known = true;
     }
-    step.update(cache_.take_unsent(active.sequence));
+    step.update(cache_.sequences.take_unsent(active.sequence));
     const bool is_pooled = rows.whole && rows.first_output > 0;
     const Step::Logits wanted = (active.wants_logits && !is_pooled) || active.scores_prompt
                                     ? Step::Logits::all

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "cache/pages.h"
-#include "cache/sequences.h"
+#include "cache/kv_cache.h"
+#include "cache/sequence_store.h"
 #include "core/device.h"
 #include "core/forward.h"
 #include "inference/context_plan.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "cache/pages.h"
-#include "cache/sequences.h"
+#include "cache/kv_cache.h"
+#include "cache/sequence_store.h"
 #include "core/error.h"
 
 namespace akunu {

@@ -78,11 +78,11 @@ std::unique_ptr<DraftText> DraftModel::begin(const Task& task, std::span<const u
       std::ranges::any_of(tokens, [&](uint32_t token) { return token >= vocab_size; }))
     return nullptr;
   const std::optional<uint32_t> slot =
-      cache_.begin({.id = task.arrival,
-                    .key = {.format = context_.cache.format(), .adapters = {}},
-                    .tokens = tokens,
-                    .n_prompt = n_tokens,
-                    .n_positions = n_tokens + 1});
+      cache_.sequences.begin({.id = task.arrival,
+                              .key = {.format = context_.cache.format(), .adapters = {}},
+                              .tokens = tokens,
+                              .n_prompt = n_tokens,
+                              .n_positions = n_tokens + 1});
   if (!slot) return nullptr;
   Choosing choosing = task.choosing();
   if (vocab_size < target_vocab_size_)
@@ -95,7 +95,7 @@ void DraftModel::end(const DraftText& text) {
   Sequence& sequence = sequence_of(text);
   sequence.tokens.resize(sequence.n_done);
   sequence.n_prompt = sequence.n_done;
-  cache_.end(text.slot_, kNone);
+  cache_.sequences.end(text.slot_, kNone);
 }
 
 void DraftModel::lose(DraftText& text) {
@@ -126,7 +126,7 @@ bool DraftModel::follow(DraftText& text, std::span<const uint32_t> tokens) {
     }
     sequence.tokens.push_back(tokens[i]);
   }
-  cache_.done(text.slot_, static_cast<uint32_t>(tokens.size()) - n);
+  cache_.sequences.done(text.slot_, static_cast<uint32_t>(tokens.size()) - n);
   text.ran_.clear();
   return true;
 }
@@ -135,7 +135,8 @@ bool DraftModel::follow(DraftText& text, std::span<const uint32_t> tokens) {
 bool DraftModel::prepare(DraftText& text, uint32_t n_unread, uint32_t n_more) {
   const Sequence& sequence = sequence_of(text);
   const uint32_t n_positions = sequence.n_done + n_unread + n_more;
-  if (n_positions > context_.n_positions() || !cache_.extend(text.slot_, n_positions)) return false;
+  if (n_positions > context_.n_positions() || !cache_.sequences.extend(text.slot_, n_positions))
+    return false;
   if (text.is_known_) {
     step_.update(context_.sequences.log(text.slot_, sequence.n_done),
                  std::as_bytes(std::span(sequence.tokens).subspan(sequence.n_done, n_unread)));
@@ -143,7 +144,7 @@ bool DraftModel::prepare(DraftText& text, uint32_t n_unread, uint32_t n_more) {
     if (!step_.update_sequence(text.slot_, text.choosing_)) return false;  // in the next step
     text.is_known_ = true;
   }
-  step_.update(cache_.take_unsent(text.slot_));
+  step_.update(cache_.sequences.take_unsent(text.slot_));
   return true;
 }
 
@@ -190,7 +191,7 @@ void DraftModel::read(std::span<const Wish> wishes, uint32_t most_rows, int32_t 
     if (is_bad(planned.first_row, planned.n_unread))
       lose(text);
     else
-      cache_.done(text.slot_, sequence_of(text).n_done + planned.n_unread);
+      cache_.sequences.done(text.slot_, sequence_of(text).n_done + planned.n_unread);
   }
 }
 
@@ -239,7 +240,7 @@ void DraftModel::propose(std::span<const Wish> wishes, int32_t priority) {
       planned.wish->into->clear();
       return true;
     }
-    cache_.done(text.slot_, static_cast<uint32_t>(planned.wish->tokens.size()));
+    cache_.sequences.done(text.slot_, static_cast<uint32_t>(planned.wish->tokens.size()));
     return false;
   });
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "cache/pages.h"
+#include "cache/kv_cache.h"
 #include "cache/scratch.h"
 #include "core/fuse.h"
 #include "core/table.h"

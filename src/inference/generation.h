@@ -79,7 +79,7 @@ class Generation : public Task {
   SavedPositions take_kept();
 
   // The scheduler's side.
-  void take_positions(const SequenceCache& cache, uint32_t slot) override;
+  void take_positions(const PositionCopies& copies, uint32_t slot) override;
   const MovedPositions* moved() const override { return moved_.get(); }
   TextMasks* masks() const override { return masks_.get(); }
   const std::vector<uint32_t>& chosen() const override { return tokens_; }

@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "cache/sequences.h"
+#include "cache/sequence_store.h"
 #include "core/arch.h"
 
 namespace akunu {

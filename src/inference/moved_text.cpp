@@ -10,9 +10,9 @@
 
 namespace akunu {
 
-void Generation::take_positions(const SequenceCache& cache, uint32_t slot) {
-  SavedPositions kept = cache.room_for_positions(slot);
-  cache.read_positions(slot, kept);
+void Generation::take_positions(const PositionCopies& copies, uint32_t slot) {
+  SavedPositions kept = copies.room(slot);
+  copies.read(slot, kept);
   const std::lock_guard lock(mutex_);
   kept_ = std::move(kept);
 }
@@ -76,7 +76,7 @@ std::shared_ptr<const MovedPositions> positions_of_text_before(const Context& co
   return std::make_shared<const MovedPositions>(std::move(*moved));
 }
 
-void turn_keys(Context& context, KeyRotations& rotations, SequenceCache& cache,
+void turn_keys(Context& context, KeyRotations& rotations, Sequences& sequences,
                const MovedPositions& moved, uint32_t sequence) {
   Device& device = *context.device;
   rotations.write_turns(-static_cast<double>(moved.by));
@@ -100,7 +100,7 @@ void turn_keys(Context& context, KeyRotations& rotations, SequenceCache& cache,
       const Pass pass{.program = program, .n_rows = n_rows, .n_spans = 1};
       const Ticket ticket = device.submit({.rows = rows,
                                            .spans = std::span(&span, 1),
-                                           .updates = cache.take_unsent(sequence),
+                                           .updates = sequences.take_unsent(sequence),
                                            .passes = std::span(&pass, 1)});
       await_all_well(context, ticket);
     }

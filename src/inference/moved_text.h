@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "cache/moved_positions.h"
-#include "cache/sequence_cache.h"
+#include "cache/sequences.h"
 #include "inference/generation.h"
 #include "inference/key_rotations.h"
 
@@ -31,7 +31,7 @@ void refuse_unless_kept_fits(const Context& context);
 
 // Turns the keys of a text that begins so, all of whose pages are in place; no
 // submission is in flight.
-void turn_keys(Context& context, KeyRotations& rotations, SequenceCache& cache,
+void turn_keys(Context& context, KeyRotations& rotations, Sequences& sequences,
                const MovedPositions& moved, uint32_t sequence);
 
 }  // namespace akunu

@@ -75,12 +75,13 @@ void Observer::add(std::span<const uint32_t> tokens, const std::function<void()>
       throw ArgumentError("token " + std::to_string(token) + " is not in the vocabulary");
   const auto n_tokens = static_cast<uint32_t>(tokens.size());
   SequenceCache cache(context_.cache, context_.sequences, context_.sizes.max_rows_in_flight, false);
-  const auto slot = cache.begin({.id = 1,
-                                 .key = {},
-                                 .tokens = std::vector<uint32_t>(tokens.begin(), tokens.end()),
-                                 .n_prompt = n_tokens,
-                                 .n_positions = n_tokens,
-                                 .most_reused = 0});
+  const auto slot =
+      cache.sequences.begin({.id = 1,
+                             .key = {},
+                             .tokens = std::vector<uint32_t>(tokens.begin(), tokens.end()),
+                             .n_prompt = n_tokens,
+                             .n_positions = n_tokens,
+                             .most_reused = 0});
   if (!slot)
     throw OutOfMemoryError("the cache has no room for " + std::to_string(n_tokens) + " positions");
   Device& device = *context_.device;
@@ -93,8 +94,8 @@ void Observer::add(std::span<const uint32_t> tokens, const std::function<void()>
   static_cast<void>(step.update_sequence(*slot, greedy));
   while (row.position < n_tokens) {
     const uint32_t n_rows = std::min(n_tokens - row.position, device.chip().max_prompt_rows);
-    cache.extend(*slot, row.position + n_rows);
-    step.update(cache.take_unsent(*slot));
+    cache.sequences.extend(*slot, row.position + n_rows);
+    step.update(cache.sequences.take_unsent(*slot));
     step.add_prompt(row, n_rows, Step::Logits::none, false);
     std::set<std::string_view> seen;  // parts of one tensor in the file have one input
     for (const Observation& observation : observations_) {
@@ -104,9 +105,9 @@ void Observer::add(std::span<const uint32_t> tokens, const std::function<void()>
         look(observation, n_rows, squares_[observation.weight]);
     }
     step.clear();
-    cache.done(*slot, row.position += n_rows);
+    cache.sequences.done(*slot, row.position += n_rows);
   }
-  cache.discard(*slot);
+  cache.sequences.discard(*slot);
 }
 
 }  // namespace akunu

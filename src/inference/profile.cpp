@@ -19,18 +19,18 @@ std::vector<uint32_t> make_tokens(uint32_t n, uint32_t vocab_size) {
 
 // Computes the positions before `depth`: memory that nobody has written is one page of zeros, which a processor's
 // cache holds, however long the text.
-void compute_before(Step& step, Model& model, SequenceCache& cache, Row row,
+void compute_before(Step& step, Model& model, Sequences& sequences, Row row,
                     const ProfileRequest& request) {
   Device& device = *model.context.device;
   for (row.position = 0; row.position < request.depth;) {
     if (request.check) request.check();
     const uint32_t n_rows = std::min(request.depth - row.position, device.chip().max_prompt_rows);
-    cache.extend(row.sequence, row.position + n_rows);
-    step.update(cache.take_unsent(row.sequence));
+    sequences.extend(row.sequence, row.position + n_rows);
+    step.update(sequences.take_unsent(row.sequence));
     step.add_prompt(row, n_rows, Step::Logits::none, false);
     await_all_well(model.context, step.submit(device, 1, false));
     step.clear();
-    cache.done(row.sequence, row.position += n_rows);
+    sequences.done(row.sequence, row.position += n_rows);
   }
 }
 
@@ -52,12 +52,12 @@ std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request
                       model.context.sizes.max_rows_in_flight, false);
   const std::vector<uint32_t> tokens =
       make_tokens(static_cast<uint32_t>(n_positions), model.context.arch().vocab_size);
-  const auto slot = cache.begin({.id = 1,
-                                 .key = {},
-                                 .tokens = tokens,
-                                 .n_prompt = static_cast<uint32_t>(n_positions),
-                                 .n_positions = static_cast<uint32_t>(n_positions),
-                                 .most_reused = 0});
+  const auto slot = cache.sequences.begin({.id = 1,
+                                           .key = {},
+                                           .tokens = tokens,
+                                           .n_prompt = static_cast<uint32_t>(n_positions),
+                                           .n_positions = static_cast<uint32_t>(n_positions),
+                                           .most_reused = 0});
   if (!slot)
     throw OutOfMemoryError("the cache has no room for " + std::to_string(n_positions) +
                            " positions");
@@ -68,9 +68,9 @@ std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request
   row.last_position = kNone;
   const Choosing greedy;  // stays where it is until it is submitted
   static_cast<void>(step.update_sequence(*slot, greedy));
-  compute_before(step, model, cache, row, request);
-  cache.extend(*slot, static_cast<uint32_t>(n_positions));
-  step.update(cache.take_unsent(*slot));
+  compute_before(step, model, cache.sequences, row, request);
+  cache.sequences.extend(*slot, static_cast<uint32_t>(n_positions));
+  step.update(cache.sequences.take_unsent(*slot));
   row.position = request.depth;
   if (request.n_prompt > 0)
     step.add_prompt(row, n_rows, Step::Logits::last, true);

@@ -25,7 +25,7 @@ Results::State Results::take(Active& active, const Step& step, uint32_t n_steps,
   const auto own = statuses.empty() ? statuses : statuses.subspan(active.first_row, active.n_rows);
   if (active.is_late) {
     const State state = take_late(active, own);
-    cache_.ran(active.sequence, n_before + active.n_rows);
+    cache_.sequences.ran(active.sequence, n_before + active.n_rows);
     return state;
   }
   if (!active.drafted.empty()) return take_drafted(active, own);
@@ -53,9 +53,10 @@ Results::State Results::take_good(Active& active, const Step& step, uint32_t n_s
   Task& task = *active.task;
   const Sequence& sequence = context_.sequences[active.sequence];
   const uint32_t first = sequence.n_done;
-  if (!active.is_generating) cache_.done(active.sequence, first + active.n_rows);
+  if (!active.is_generating) cache_.sequences.done(active.sequence, first + active.n_rows);
   // A later request with the same prompt can continue from here.
-  if (sequence.n_done == sequence.n_prompt) static_cast<void>(cache_.checkpoint(active.sequence));
+  if (sequence.n_done == sequence.n_prompt)
+    static_cast<void>(cache_.sequences.checkpoint(active.sequence));
   if (active.wants_logits && task.rows().behind == kNone) {
     // A whole text has its outputs from the first one on, others have one for every row.
     const uint32_t n_before = task.rows().whole ? task.rows().first_output : 0;
@@ -73,7 +74,7 @@ Results::State Results::take_good(Active& active, const Step& step, uint32_t n_s
   if (active.chooses) return take_chain(active, n_steps);
   if (task.rows().max_chosen > 0 || sequence.n_done < task.n_given()) return State::goes_on;
   if (task.rows().behind != kNone) return State::is_over;  // whose outputs come behind the step
-  task.take_positions(cache_, active.sequence);
+  task.take_positions(cache_.copies, active.sequence);
   task.finish(FinishReason::length);
   return State::is_over;
 }
@@ -86,7 +87,7 @@ Results::State Results::take_late(Active& active, std::span<const Status> status
     if (statuses[i].code != kStatusOk) return fail(active, statuses[i]);
   if (n == 0) return State::goes_on;
   const uint32_t first = context_.sequences[active.sequence].n_done;
-  cache_.done(active.sequence, first + n);
+  cache_.sequences.done(active.sequence, first + n);
   if (active.scores_prompt)
     active.task->take_given_logprobs(first, read_logprobs(active.sequence, first, n));
   active.task->set_given_done(first + n);
@@ -156,10 +157,11 @@ Results::State Results::take_tokens(Active& active, std::span<const uint32_t> to
   sequence.tokens.insert(sequence.tokens.end(), taken.begin(), taken.end());
   if (active.speculator != nullptr) active.speculator->add(taken);
   if (active.is_generating)
-    cache_.done(active.sequence, n_before + static_cast<uint32_t>(taken.size()) + is_stopped);
+    cache_.sequences.done(active.sequence,
+                          n_before + static_cast<uint32_t>(taken.size()) + is_stopped);
   if (active.is_generating)
-    cache_.ran(active.sequence,
-               n_before + std::max(static_cast<uint32_t>(tokens.size()), active.n_rows));
+    cache_.sequences.ran(active.sequence,
+                         n_before + std::max(static_cast<uint32_t>(tokens.size()), active.n_rows));
   if (!taken.empty()) task.take_tokens(taken);
   TextMasks* const masks = task.masks();
   if (masks != nullptr) masks->forget();
@@ -185,7 +187,7 @@ void Results::finish_at_length(const Active& active) {
   const Sequence& sequence = context_.sequences[active.sequence];
   if (task.rows().keeps_positions && sequence.tokens.size() > context_.n_positions()) {
     try {
-      task.take_positions(cache_, active.sequence);
+      task.take_positions(cache_.copies, active.sequence);
     } catch (const std::bad_alloc&) {
       return task.fail(std::make_exception_ptr(OutOfMemoryError(
           "there is no memory for keys and values of " + std::to_string(sequence.n_done) +

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cache/sequence_cache.h"
+#include "cache/position_copies.h"
 #include "inference/task.h"
 
 namespace akunu {
@@ -53,8 +53,8 @@ class SavingTask final : public PositionsTask {
   SavedPositions take() { return std::move(saved_); }
 
   // The scheduler's side.
-  void take_positions(const SequenceCache& cache, uint32_t slot) override {
-    cache.read_positions(slot, saved_);
+  void take_positions(const PositionCopies& copies, uint32_t slot) override {
+    copies.read(slot, saved_);
   }
 };
 

@@ -12,7 +12,7 @@
 //    (`submit_beside_masks`).
 // 4. Where to change it. Which rows run: composer.cpp. Who waits: queue.cpp. Who gets a place, and who
 //    steps back: scheduler_admission.cpp. What comes out: results.cpp. Who keeps which pages:
-//    cache/sequence_cache.cpp.
+//    cache/pages.cpp.
 #include "inference/scheduler.h"
 
 #include <algorithm>
@@ -180,10 +180,10 @@ void Scheduler::run() {
 
 std::chrono::milliseconds Scheduler::patience() const {
   if (!active_.empty()) return std::chrono::milliseconds(0);
-  const bool has_unread = cache_.has_unread();
+  const bool has_unread = cache_.prefixes.has_unread();
   if (has_unread && !has_states_to_store()) return kPause;
   if (disk() == nullptr) return kWithoutLimit;
-  if (cache_.has_unstored() && disk()->takes_more()) return std::chrono::milliseconds(0);
+  if (cache_.runs.next() != nullptr && disk()->takes_more()) return std::chrono::milliseconds(0);
   return has_unread || disk()->is_busy() ? kBetweenLooksAtDisk : kWithoutLimit;
 }
 
@@ -197,12 +197,12 @@ void Scheduler::publish() {
   occupancy_.set_drafted(results_.n_drafted(), results_.n_held());
   occupancy_.set_running(static_cast<uint32_t>(active_.size()) - static_cast<uint32_t>(n_reading));
   for (uint32_t group = 0; group < model_.context.cache.groups().size(); ++group)
-    occupancy_.set_pages(group, cache_.count_pages(group));
+    occupancy_.set_pages(group, cache_.pages.count(group));
 }
 
 void Scheduler::begin_reading() {
   if (!active_.empty() || !queue_.empty() || model_.context.device->is_used_by_others()) return;
-  if (std::optional<Unread> unread = cache_.take_unread())
+  if (std::optional<Unread> unread = cache_.prefixes.take_unread())
     admit(std::make_shared<Reading>(std::move(*unread)));
 }
 
@@ -240,7 +240,7 @@ void Scheduler::encode_piece() {
     if (active->encoding->is_done()) active->encoding.reset();
   } catch (...) {
     active->task->fail(std::current_exception());
-    cache_.discard(active->sequence);
+    cache_.sequences.discard(active->sequence);
     active_.erase(active);
     room_changed_ = true;
   }
@@ -262,10 +262,10 @@ void Scheduler::fail_everything(const std::exception_ptr& error) {
   }
   for (Active& active : active_) {
     active.task->fail(error);
-    cache_.discard(active.sequence);  // a failed step may have left anything in its pages
+    cache_.sequences.discard(active.sequence);  // a failed step may have left anything in its pages
   }
   active_.clear();
-  cache_.forget_windows();
+  cache_.windows.forget();
   recompose_ = room_changed_ = true;
 }
 
@@ -278,7 +278,7 @@ void Scheduler::apply(const std::vector<Cut>& cuts) {
       active_.erase(active);
       recompose_ = true;
     } else {
-      cache_.shorten(cut.task->arrival, n_kept);
+      cache_.prefixes.shorten(cut.task->arrival, n_kept);
     }
     cut.task->finish(FinishReason::stop);
   }
@@ -298,7 +298,8 @@ void Scheduler::drop_cancelled() {
 // A prompt that was cancelled half-way keeps what was computed; its rest is not read later.
 void Scheduler::end(const Active& active, uint32_t n_kept) {
   const Sequence& sequence = model_.context.sequences[active.sequence];
-  cache_.end(active.sequence, sequence.n_done < sequence.n_prompt ? sequence.n_done : n_kept);
+  cache_.sequences.end(active.sequence,
+                       sequence.n_done < sequence.n_prompt ? sequence.n_done : n_kept);
 }
 
 void Scheduler::run_step() {
@@ -367,8 +368,8 @@ Scheduler::Submitted Scheduler::submit(uint32_t under_way) {
     submitted.steps =
         std::min(pace_.steps(step_.n_rows(), kChainSeconds, chain_steps_), steps_left(under_way));
   // What was chosen where a constraint begins to rule is chosen again, by all rows but the first.
-  if (has_constraint() && cache_.most_again() < submitted.steps)
-    submitted.steps = cache_.most_again() + 1;
+  if (has_constraint() && cache_.sequences.most_again() < submitted.steps)
+    submitted.steps = cache_.sequences.most_again() + 1;
   // Active texts are in order of importance, so the first one has the highest priority.
   submitted.ticket = step_.submit(*model_.context.device, submitted.steps, !recompose_,
                                   active_.front().task->priority());
@@ -428,7 +429,8 @@ bool Scheduler::can_go_ahead(const Submitted& submitted) const {
     const uint32_t most = most_positions(*active.task);
     someone_goes_on |= sequence.n_done + submitted.steps < most;
     const uint32_t n_positions = std::min(sequence.n_done + submitted.steps + chain_steps_, most);
-    if (cache_.has_unsent(active.sequence) || cache_.covered(active.sequence) < n_positions)
+    if (cache_.sequences.has_unsent(active.sequence) ||
+        cache_.sequences.covered(active.sequence) < n_positions)
       return false;
   }
   return someone_goes_on;
@@ -453,9 +455,9 @@ void Scheduler::finish(const Submitted& submitted) {
   head_seconds_ = head_ != nullptr && !submitted.is_chain ? head_->run(active_, step_) : 0;
   std::erase_if(active_, [&](const Active& active) {
     if (active.is_over)
-      cache_.end(active.sequence, kNone);
+      cache_.sequences.end(active.sequence, kNone);
     else if (active.is_bad)  // its pages may hold anything, from an unknown position on
-      cache_.discard(active.sequence);
+      cache_.sequences.discard(active.sequence);
     else
       return false;
     recompose_ = room_changed_ = true;

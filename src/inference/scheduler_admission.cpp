@@ -19,7 +19,7 @@ namespace akunu {
 Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
   const TaskRows& rows = task->rows();
   if (const SavedPositions* const saved = task->restores()) {
-    task->set_cached(cache_.restore(task->arrival, key_of(*task), rows.tokens, *saved));
+    task->set_cached(cache_.copies.restore(task->arrival, key_of(*task), rows.tokens, *saved));
     task->finish(FinishReason::length);
     return Queue::Answer::taken;
   }
@@ -46,18 +46,19 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
                             .moved = moved};
   if (moved == nullptr && waits_for_disk(task, beginning)) return Queue::Answer::later;
   const RunsOnDisk* const from_disk = moved == nullptr ? fetched_for(task) : nullptr;
-  const std::optional<uint32_t> sequence = cache_.begin(beginning, from_disk);
+  const std::optional<uint32_t> sequence = cache_.sequences.begin(beginning, from_disk);
   if (!sequence) return Queue::Answer::full;
   if (moved != nullptr)
-    turn_keys(model_.context, model_.programs.rotations, cache_, *moved, *sequence);
+    turn_keys(model_.context, model_.programs.rotations, cache_.sequences, *moved, *sequence);
+  const Sequence& begun = model_.context.sequences[*sequence];
   if (from_disk != nullptr) {
-    disk()->count_restored(cache_.n_from_disk());
+    disk()->count_restored(begun.n_from_disk);
     fetch_.reset();
   }
-  const uint32_t n_cached = model_.context.sequences[*sequence].n_done;
+  const uint32_t n_cached = begun.n_done;
   if (task->chosen().empty()) {
     task->set_cached(n_cached);
-    task->set_prefix_end(cache_.prefix_end());
+    task->set_prefix_end(begun.prefix_end);
   }
   task->set_given_done(n_cached);
   const auto place = std::ranges::find_if(
@@ -79,7 +80,7 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
   // Where the text has masks, one row less may run again.
   const bool has_masks = task->masks() != nullptr;
   if (active.speculator != nullptr && head_ != nullptr && active.draft == nullptr &&
-      cache_.most_again() > has_masks) {
+      cache_.sequences.most_again() > has_masks) {
     active.uses_head = true;
     active.speculator->begin_model(head_->held());
   }
@@ -138,8 +139,8 @@ bool Scheduler::grow(const Active& active) {
                                most_positions(*active.task))
                     : std::min(sequence.n_done + model_.context.sizes.max_rows_in_flight,
                                static_cast<uint32_t>(sequence.tokens.size()));
-  if (!cache_.extend(active.sequence, n_positions)) return false;
-  recompose_ |= is_generating && cache_.has_unsent(active.sequence);
+  if (!cache_.sequences.extend(active.sequence, n_positions)) return false;
+  recompose_ |= is_generating && cache_.sequences.has_unsent(active.sequence);
   return true;
 }
 
@@ -155,12 +156,12 @@ std::vector<Active>::iterator Scheduler::first_to_go() {
 void Scheduler::step_back(std::vector<Active>::iterator active) {
   if (active->task->rows().has_output()) {
     if (active->task->moved() == nullptr)
-      cache_.set_aside(active->sequence);
+      cache_.sequences.set_aside(active->sequence);
     else
-      cache_.discard(active->sequence);  // it begins again with what was moved
+      cache_.sequences.discard(active->sequence);  // it begins again with what was moved
     queue_.put_back(std::move(active->task));
   } else {  // a reading: the rest of its text stays unread
-    cache_.end(active->sequence, kNone);
+    cache_.sequences.end(active->sequence, kNone);
   }
   active_.erase(active);
   recompose_ = true;

@@ -75,7 +75,7 @@ bool Scheduler::waits_for_disk(const std::shared_ptr<Task>& task, const Beginnin
   if (const auto& images = task->rows().images; !images.empty())
     most = std::min(most, images.front().first);
   if (most < kLeastOnDisk) return false;
-  const uint32_t n_there = cache_.n_there(beginning);
+  const uint32_t n_there = cache_.prefixes.longest(beginning).n_positions;
   if (n_there + kLeastOnDisk > most) return false;
   RunsOnDisk found = disk()->find(words_of(beginning.key), beginning.tokens, most);
   if (found.n_positions < n_there + kLeastOnDisk) return false;
@@ -111,7 +111,7 @@ void Scheduler::look_at_disk() {
 // Reading a reply overwrites the states at the end of its prompt. So they are stored first, however far the disk is
 // behind; after a failed write nothing waits for it.
 bool Scheduler::has_states_to_store() const {
-  return disk() != nullptr && disk()->keeps_states() && cache_.has_unstored() &&
+  return disk() != nullptr && disk()->keeps_states() && cache_.runs.next() != nullptr &&
          (disk()->takes_more() || disk()->is_busy());
 }
 
@@ -119,8 +119,8 @@ bool Scheduler::has_states_to_store() const {
 void Scheduler::store_pages() {
   if (disk() == nullptr) return;
   uint64_t n_copied = 0;
-  while (n_copied < kMostCopied && cache_.has_unstored() && disk()->takes_more()) {
-    const Sequence& sequence = *cache_.unstored();
+  while (n_copied < kMostCopied && cache_.runs.next() != nullptr && disk()->takes_more()) {
+    const Sequence& sequence = *cache_.runs.next();
     const uint32_t n = std::min({sequence.n_done, sequence.n_prompt, sequence.n_exact});
     const std::span tokens = std::span(sequence.tokens).first(n);
     std::optional<MissingRun> missing;
@@ -130,15 +130,13 @@ void Scheduler::store_pages() {
       // end of its prompt.
       missing = disk()->missing(key, tokens, sequence.unread.empty() || disk()->keeps_states());
       if (!missing && disk()->keeps_states())
-        missing = disk()->missing_state(key, tokens, cache_.places_of_states(sequence, n));
+        missing = disk()->missing_state(key, tokens, cache_.runs.places_of_states(sequence, n));
     }
     if (!missing) {
-      cache_.set_stored(sequence.id);
+      cache_.runs.set_stored(sequence.id);
       continue;
     }
-    RunPages pages = missing->run.is_state
-                         ? cache_.copy_states(sequence, missing->end())
-                         : cache_.copy_page(sequence, missing->entry, missing->run.n_positions());
+    RunPages pages = cache_.runs.copy(sequence, *missing);
     n_copied += pages.bytes.size();
     disk()->write(std::move(*missing), std::move(pages));
   }
@@ -149,9 +147,9 @@ void Scheduler::store_rest() {
   if (disk() == nullptr) return;
   if (ahead_) finish(*std::exchange(ahead_, std::nullopt));
   if (is_reading()) step_back(active_.begin());
-  cache_.forget_unread();  // so that no text is going to be longer
+  cache_.runs.forget_unread();  // so that no text is going to be longer
   const auto until = std::chrono::steady_clock::now() + kMostAtTheEnd;
-  while (cache_.has_unstored() && std::chrono::steady_clock::now() < until) {
+  while (cache_.runs.next() != nullptr && std::chrono::steady_clock::now() < until) {
     if (disk()->takes_more())
       store_pages();
     else if (disk()->is_busy())

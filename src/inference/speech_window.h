@@ -25,8 +25,8 @@ class WindowPass final : public EncoderPass {
 
  protected:
   void lay_out(const EncoderPart& part) override;
-  std::span<const Update> updates() override { return cache_.take_unsent(sequence_); }
-  void finish() override { cache_.filled(window_->id); }
+  std::span<const Update> updates() override { return cache_.sequences.take_unsent(sequence_); }
+  void finish() override { cache_.windows.filled(window_->id); }
 
  private:
   SequenceCache& cache_;

@@ -22,7 +22,7 @@
 
 namespace akunu {
 
-class SequenceCache;
+class PositionCopies;
 enum class PrefixEnd : uint8_t;
 struct SavedPositions;
 
@@ -162,7 +162,7 @@ class Task {
   // Where the logits of some rows belong, float32 [n_rows, vocab_size].
   virtual std::span<float> logits_of(uint32_t first_row, uint32_t n_rows) = 0;
   // All rows have run that it has; what is in the cache can be read.
-  virtual void take_positions(const SequenceCache&, uint32_t) {}
+  virtual void take_positions(const PositionCopies&, uint32_t) {}
   // What the cache is to be given instead of any row; null of all other tasks.
   virtual const SavedPositions* restores() const { return nullptr; }
   // What it begins with, in place of what is in the cache; null of most tasks,

@@ -146,12 +146,12 @@ void test_no_allocation(const std::string& path) {
   SequenceStore& store = engine.model->context.sequences;
   const std::vector<uint32_t> tokens = make_tokens(1024, engine.model->context.arch().vocab_size);
   SequenceCache cache(engine.model->context.cache, store, 20, true);
-  const std::optional<uint32_t> sequence = cache.begin({.id = 1,
-                                                        .key = {},
-                                                        .tokens = tokens,
-                                                        .n_prompt = 1024,
-                                                        .n_positions = 1024,
-                                                        .most_reused = 0});
+  const std::optional<uint32_t> sequence = cache.sequences.begin({.id = 1,
+                                                                  .key = {},
+                                                                  .tokens = tokens,
+                                                                  .n_prompt = 1024,
+                                                                  .n_positions = 1024,
+                                                                  .most_reused = 0});
   SequenceRecord record{};
   device.write(store.record(*sequence), std::as_bytes(std::span(&record, 1)));
   device.write(store.log(*sequence, 0), std::as_bytes(std::span(tokens)));
@@ -178,7 +178,7 @@ void test_no_allocation(const std::string& path) {
   check(count_allocations([&] { steps(4, false); }) == 0, "steps of few rows allocate nothing");
   check(count_allocations([&] { steps(20, true); }) == 0, "steps of many rows allocate nothing");
   check(all_well, "and report nothing");
-  cache.discard(*sequence);
+  cache.sequences.discard(*sequence);
 
   const auto generation =
       engine.scheduler.generate({.prompt = make_tokens(10, 1000),

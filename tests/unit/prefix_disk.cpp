@@ -104,7 +104,7 @@ void test_what_was_written_comes_back(const std::vector<uint32_t>& windows,
     {
       Harness harness(windows, n_pages, kPages);
       Tier tier(folder.path(), harness);
-      harness.cache().end(run_text(harness, 1, tokens), kNone);
+      harness.cache().sequences.end(run_text(harness, 1, tokens), kNone);
       tier.store(harness.cache());
       check(tier.disk.counts().n_written == n_kept, "each position is written once");
       check(tier.disk.counts().n_bytes == folder.n_bytes(), "bytes are counted as they are");
@@ -132,14 +132,14 @@ void test_the_disk_goes_on_where_the_cache_ends(const std::vector<uint32_t>& win
   {
     Harness harness(windows, n_pages, kPages);
     Tier tier(folder.path(), harness);
-    harness.cache().end(run_text(harness, 1, tokens), kNone);
+    harness.cache().sequences.end(run_text(harness, 1, tokens), kNone);
     tier.store(harness.cache());
   }
   for (const uint32_t n_there : {100u, 256u, 300u, 1000u}) {
     Harness harness(windows, n_pages, kPages);  // six pages, all of which this text needs
     Tier tier(folder.path(), harness);
     const std::vector<uint32_t> part = tokens_of(n_there, n_there, 1);
-    harness.cache().end(run_text(harness, 1, part), kNone);
+    harness.cache().sequences.end(run_text(harness, 1, part), kNone);
     check(n_with_disk(harness, tier, tokens) == 1499, "all but one token");
   }
   // What another text needs is not taken: the text waits for room, as without a disk.
@@ -148,10 +148,10 @@ void test_the_disk_goes_on_where_the_cache_ends(const std::vector<uint32_t>& win
   const uint32_t busy = run_text(harness, 1, tokens_of(0, 400, 9));
   const auto from_disk = tier.fetched(tokens, 0);
   const Beginning begins = beginning(2, tokens, size_of(tokens), kNone);
-  check(!harness.cache().begin(begins, &*from_disk), "four pages are too few");
+  check(!harness.cache().sequences.begin(begins, &*from_disk), "four pages are too few");
   check(harness.holds_its_own(busy) && harness.counts_are_right(), "and nothing has changed");
-  harness.cache().end(busy, kNone);
-  const auto slot = harness.cache().begin(begins, &*from_disk);
+  harness.cache().sequences.end(busy, kNone);
+  const auto slot = harness.cache().sequences.begin(begins, &*from_disk);
   check(slot && harness.store()[*slot].n_done == 1499 && harness.holds_its_own(*slot),
         "then there is room");
 }
@@ -169,7 +169,7 @@ void test_a_folder_has_no_more_than_it_may() {
   std::vector<std::vector<uint32_t>> texts;
   for (uint32_t i = 0; i < 6; ++i) {
     texts.push_back(tokens_of(0, 512, i));
-    harness.cache().end(run_text(harness, 1 + i, texts.back()), kNone);
+    harness.cache().sequences.end(run_text(harness, 1 + i, texts.back()), kNone);
     tier.store(harness.cache());
     check(folder.n_bytes() <= most && tier.disk.counts().n_bytes <= most, "it fits");
     check(tier.disk.find(kNoKey, texts[0], 511).n_positions == 511 || i > 3, "what is used stays");
@@ -178,7 +178,7 @@ void test_a_folder_has_no_more_than_it_may() {
   check(tier.disk.find(kNoKey, texts[1], 511).n_positions < 511, "what is not goes");
   check(tier.disk.find(kNoKey, texts[5], 511).n_positions == 511, "the last one is there");
   // A text that does not fit alone: its beginning does.
-  harness.cache().end(run_text(harness, 99, tokens_of(0, 2000, 50)), kNone);
+  harness.cache().sequences.end(run_text(harness, 99, tokens_of(0, 2000, 50)), kNone);
   tier.store(harness.cache());
   const uint32_t n = tier.disk.find(kNoKey, tokens_of(0, 2000, 50), 1999).n_positions;
   check(n >= 3 * kPagePositions && n <= 5 * kPagePositions && folder.n_bytes() <= most,
@@ -201,20 +201,21 @@ uint32_t test_texts_at_random(uint32_t seed, const std::vector<uint32_t>& window
     for (uint64_t id = 1; id < 25; ++id) {
       const std::vector<uint32_t> tokens = tokens_of(pick(8) * 150, 17 + pick(1400), pick(3));
       const Beginning begins = beginning(id, tokens, size_of(tokens), kNone);
-      const auto from_disk = tier.fetched(tokens, harness.cache().n_there(begins));
-      const auto slot = harness.cache().begin(begins, from_disk ? &*from_disk : nullptr);
+      const auto from_disk =
+          tier.fetched(tokens, harness.cache().prefixes.longest(begins).n_positions);
+      const auto slot = harness.cache().sequences.begin(begins, from_disk ? &*from_disk : nullptr);
       check(slot.has_value(), "there is room");
-      n_taken += harness.cache().n_from_disk() > 0;
+      n_taken += harness.store()[*slot].n_from_disk > 0;
       check(harness.holds_its_own(*slot), "what it begins with is what its tokens stand for");
       const uint32_t n_first = std::max(harness.store()[*slot].n_done, 1 + pick(size_of(tokens)));
       check(harness.run(*slot, n_first), "it goes on");
-      if (pick(2) == 0) static_cast<void>(harness.cache().checkpoint(*slot));
+      if (pick(2) == 0) static_cast<void>(harness.cache().sequences.checkpoint(*slot));
       check(harness.run(*slot, size_of(tokens)) && harness.holds_its_own(*slot), "to its end");
       check(harness.counts_are_right(), "pages are counted");
       if (pick(5) == 0)
-        harness.cache().discard(*slot);
+        harness.cache().sequences.discard(*slot);
       else
-        harness.cache().end(*slot, pick(4) == 0 ? pick(size_of(tokens)) : kNone);
+        harness.cache().sequences.end(*slot, pick(4) == 0 ? pick(size_of(tokens)) : kNone);
       if (pick(3) > 0) tier.store(harness.cache());
       check(folder.n_bytes() <= tier.disk.counts().most_bytes, "no more than it may have");
     }
@@ -249,7 +250,7 @@ void test_damaged_files_are_misses(const std::vector<uint32_t>& windows,
     {
       Harness harness(windows, n_pages, kPages);
       Tier tier(folder.path(), harness);
-      harness.cache().end(run_text(harness, 1, tokens), kNone);
+      harness.cache().sequences.end(run_text(harness, 1, tokens), kNone);
       tier.store(harness.cache());
     }
     const auto files = folder.files();
@@ -305,11 +306,11 @@ void test_a_folder_that_is_deleted_is_made_again() {
   const std::filesystem::path inner = folder.path() / "a" / "b";
   Harness harness;
   Tier tier(inner, harness);
-  harness.cache().end(run_text(harness, 1, tokens_of(0, 300, 1)), kNone);
+  harness.cache().sequences.end(run_text(harness, 1, tokens_of(0, 300, 1)), kNone);
   tier.store(harness.cache());
   std::filesystem::remove_all(folder.path() / "a");
   const std::vector<uint32_t> later = tokens_of(0, 300, 2);
-  harness.cache().end(run_text(harness, 2, later), kNone);
+  harness.cache().sequences.end(run_text(harness, 2, later), kNone);
   tier.store(harness.cache());
   check(tier.disk.counts().problem.empty(), "no problem: " + tier.disk.counts().problem);
   Harness another;
@@ -330,7 +331,7 @@ void test_runs_of_another_cache_are_refused(const std::vector<uint32_t>& windows
   {
     Harness harness = of(windows);
     Tier tier(folder.path(), harness);
-    harness.cache().end(run_text(harness, 1, tokens), kNone);
+    harness.cache().sequences.end(run_text(harness, 1, tokens), kNone);
     tier.store(harness.cache());
   }
   Harness harness = of(others);
@@ -346,7 +347,7 @@ void test_two_share_a_folder(const std::vector<uint32_t>& windows,
   Harness one(windows, n_pages, 40), two(windows, n_pages, 40);
   Tier first(folder.path(), one), second(folder.path(), two);
   const std::vector<uint32_t> tokens = tokens_of(700, 700, 1);
-  one.cache().end(run_text(one, 1, tokens), kNone);
+  one.cache().sequences.end(run_text(one, 1, tokens), kNone);
   first.store(one.cache());
   // The other one looks again when it misses something, once a second.
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -359,8 +360,8 @@ void test_two_share_a_folder(const std::vector<uint32_t>& windows,
   check(second.disk.counts().n_damaged == 0, "and no damage");
   // Both write the same, at a time.
   const std::vector<uint32_t> other = tokens_of(600, 600, 4);
-  one.cache().end(run_text(one, 2, other), kNone);
-  two.cache().end(run_text(two, 2, other), kNone);
+  one.cache().sequences.end(run_text(one, 2, other), kNone);
+  two.cache().sequences.end(run_text(two, 2, other), kNone);
   std::thread beside([&] { first.store(one.cache()); });
   second.store(two.cache());
   beside.join();
@@ -380,7 +381,8 @@ void test_a_kill_leaves_whole_files(const std::vector<uint32_t>& windows,
       Harness harness(windows, n_pages, 40);
       Tier tier(folder.path(), harness);
       for (uint32_t text = 0; text < 100; ++text) {
-        harness.cache().end(run_text(harness, text + 1, tokens_of(0, 600, 100 * i + text)), kNone);
+        harness.cache().sequences.end(
+            run_text(harness, text + 1, tokens_of(0, 600, 100 * i + text)), kNone);
         tier.store(harness.cache());
       }
       _exit(0);

@@ -61,20 +61,18 @@ struct Tier {
   // As the scheduler does it: all that the cache has and the disk lacks.
   void store(SequenceCache& cache) {
     uint32_t n_written = 0;
-    while (const Sequence* const sequence = cache.unstored()) {
+    while (const Sequence* const sequence = cache.runs.next()) {
       const uint32_t n = std::min(sequence->n_done, sequence->n_prompt);
       const std::span tokens = std::span(sequence->tokens).first(n);
       const bool is_whole = sequence->unread.empty() || disk.keeps_states();
       auto missing = disk.missing(kNoKey, tokens, is_whole);
       if (!missing)
-        missing = disk.missing_state(kNoKey, tokens, cache.places_of_states(*sequence, n));
+        missing = disk.missing_state(kNoKey, tokens, cache.runs.places_of_states(*sequence, n));
       if (!missing) {
-        cache.set_stored(sequence->id);
+        cache.runs.set_stored(sequence->id);
         continue;
       }
-      RunPages pages = missing->run.is_state
-                           ? cache.copy_states(*sequence, missing->end())
-                           : cache.copy_page(*sequence, missing->entry, missing->run.n_positions());
+      RunPages pages = cache.runs.copy(*sequence, *missing);
       disk.write(std::move(*missing), std::move(pages));
       // A run that is evicted as soon as it is written would be written for ever.
       if (++n_written > 200) return check(false, "writing ends");
@@ -100,14 +98,14 @@ struct Tier {
 // How many positions a text begins with that the disk helps; it ends again.
 inline uint32_t n_with_disk(Harness& harness, Tier& tier, const std::vector<uint32_t>& tokens) {
   const Beginning begins = beginning(77, tokens, size_of(tokens), kNone);
-  const auto from_disk = tier.fetched(tokens, harness.cache().n_there(begins));
-  const auto slot = harness.cache().begin(begins, from_disk ? &*from_disk : nullptr);
+  const auto from_disk = tier.fetched(tokens, harness.cache().prefixes.longest(begins).n_positions);
+  const auto slot = harness.cache().sequences.begin(begins, from_disk ? &*from_disk : nullptr);
   check(slot.has_value(), "there is room");
   const uint32_t n = harness.store()[*slot].n_done;
   check(harness.holds_its_own(*slot), "what comes back is what the tokens stand for");
   check(harness.run(*slot, size_of(tokens)) && harness.holds_its_own(*slot), "and goes on");
   check(harness.counts_are_right(), "pages are counted");
-  harness.cache().discard(*slot);
+  harness.cache().sequences.discard(*slot);
   return n;
 }
 

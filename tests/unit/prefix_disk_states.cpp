@@ -22,8 +22,8 @@ void test_states_are_of_places() {
     for (const uint32_t n : {40u, 256u, 300u, 301u, 512u, 900u}) {
       const std::vector<uint32_t> begun(tokens.begin(), tokens.begin() + n);
       const uint32_t slot = run_text(harness, ++id, begun);
-      check(harness.cache().checkpoint(slot), "there is a page for a checkpoint");
-      harness.cache().end(slot, kNone);
+      check(harness.cache().sequences.checkpoint(slot), "there is a page for a checkpoint");
+      harness.cache().sequences.end(slot, kNone);
       tier.store(harness.cache());
     }
     check(folder.files().size() == 4 + 6, "positions of four pages and six states");
@@ -48,7 +48,7 @@ void test_states_are_of_places() {
   }
   // Where another text only passed, a text that ends there leaves its states.
   Tier tier(folder.path(), harness);
-  harness.cache().end(run_text(harness, 50, tokens_of(600, 600, 1)), kNone);
+  harness.cache().sequences.end(run_text(harness, 50, tokens_of(600, 600, 1)), kNone);
   tier.store(harness.cache());
   check(folder.files().size() == 4 + 7, "whose positions were there");
   check(n_with_disk(harness, tier, tokens_of(600, 800, 8)) == 600, "so it goes on there");
@@ -57,7 +57,7 @@ void test_states_are_of_places() {
   Tier limited(folder.path(), harness, most);
   for (uint32_t i = 0; i < 12; ++i) {
     const std::vector<uint32_t> text = tokens_of(0, 300, 20 + i);
-    harness.cache().end(run_text(harness, 60 + i, text), kNone);
+    harness.cache().sequences.end(run_text(harness, 60 + i, text), kNone);
     limited.store(harness.cache());
     check(folder.n_bytes() <= most && limited.disk.counts().n_bytes == folder.n_bytes(), "it fits");
     check(limited.disk.find(kNoKey, text, 299).n_positions == 299, "the last one is there");
@@ -91,7 +91,7 @@ void test_a_text_fits_with_its_states_or_not_at_all() {
     const TemporaryFolder folder;
     Harness harness(windows, n_pages, 40);
     Tier tier(folder.path(), harness);
-    harness.cache().end(run_text(harness, 1, text), kNone);
+    harness.cache().sequences.end(run_text(harness, 1, text), kNone);
     tier.store(harness.cache());
     (text == small ? n_small : n_large) = folder.n_bytes();
   }
@@ -101,7 +101,7 @@ void test_a_text_fits_with_its_states_or_not_at_all() {
     Harness harness(windows, n_pages, 40);
     Tier tier(folder.path(), harness, most);
     for (const std::vector<uint32_t>& text : {small, large}) {
-      harness.cache().end(run_text(harness, size_of(text), text), kNone);
+      harness.cache().sequences.end(run_text(harness, size_of(text), text), kNone);
       for (const bool is_slow : {true, false}) {
         tier.is_slow = is_slow;
         tier.store(harness.cache());
@@ -123,7 +123,7 @@ void test_a_run_that_cannot_be_written_removes_nothing() {
   const std::vector<uint32_t> tokens = tokens_of(300, 300, 1), longer = tokens_of(300, 400, 2);
   Harness harness(windows, n_pages, 40);
   Tier tier(folder.path(), harness);
-  harness.cache().end(run_text(harness, 1, tokens), kNone);
+  harness.cache().sequences.end(run_text(harness, 1, tokens), kNone);
   tier.store(harness.cache());
   check(tier.disk.find(kNoKey, longer, 399).n_positions == 300, "a text goes on behind it");
   const auto missing = tier.disk.missing(kNoKey, longer, true);
@@ -131,11 +131,10 @@ void test_a_run_that_cannot_be_written_removes_nothing() {
   // A folder in its place, to which no file can be renamed.
   const auto place = folder.path() / (to_text(name_of(missing->run)) + ".run");
   std::filesystem::create_directories(place / "inner");
-  const auto slot = harness.cache().begin(beginning(2, longer, 400, kNone));
+  const auto slot = harness.cache().sequences.begin(beginning(2, longer, 400, kNone));
   check(slot && harness.run(*slot, 400), "there is room");
-  harness.cache().end(*slot, kNone);
-  RunPages pages = harness.cache().copy_page(*harness.cache().unstored(), missing->entry,
-                                             missing->run.n_positions());
+  harness.cache().sequences.end(*slot, kNone);
+  RunPages pages = harness.cache().runs.copy(*harness.cache().runs.next(), *missing);
   tier.disk.write(*missing, std::move(pages));
   tier.wait();
   check(contains(tier.disk.counts().problem, "cannot be written"), "that failed");
@@ -157,7 +156,7 @@ void test_states_that_are_damaged_leave_earlier_ones() {
     for (const uint32_t n : {300u, 600u}) {
       Tier tier(folder.path(), harness);
       const std::vector<uint32_t> begun(tokens.begin(), tokens.begin() + n);
-      harness.cache().end(run_text(harness, n, begun), kNone);
+      harness.cache().sequences.end(run_text(harness, n, begun), kNone);
       tier.store(harness.cache());
       if (n == 300)
         for (const auto& file : files_of_states(folder)) earlier.insert(file);
@@ -188,18 +187,18 @@ void test_positions_go_after_their_states() {
   uint64_t most = 0;
   {
     Tier tier(folder.path(), harness);
-    harness.cache().end(run_text(harness, 1, tokens), kNone);
+    harness.cache().sequences.end(run_text(harness, 1, tokens), kNone);
     tier.store(harness.cache());
-    harness.cache().end(run_text(harness, 2, other), kNone);
+    harness.cache().sequences.end(run_text(harness, 2, other), kNone);
     tier.store(harness.cache());
     most = folder.n_bytes() - 1;
   }
   const TemporaryFolder limited;
   Harness fresh(windows, n_pages, 40);
   Tier tier(limited.path(), fresh, most);
-  fresh.cache().end(run_text(fresh, 1, tokens), kNone);
+  fresh.cache().sequences.end(run_text(fresh, 1, tokens), kNone);
   tier.store(fresh.cache());
-  fresh.cache().end(run_text(fresh, 2, other), kNone);
+  fresh.cache().sequences.end(run_text(fresh, 2, other), kNone);
   tier.store(fresh.cache());
   check(files_of_states(limited).size() == 1 && limited.files().size() == 9,
         "one file went, of the states that were used least recently");

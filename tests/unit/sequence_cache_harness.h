@@ -85,8 +85,9 @@ class Harness {
     const std::vector<uint32_t> hashes = histories(sequence.tokens, sequence.n_prompt);
     while (sequence.n_done < n) {
       const uint32_t end = std::min(n, sequence.n_done + kRows);
-      if (!cache_.extend(slot, end)) return false;
-      check(cache_.covered(slot) >= end, "pages that were given cover what they were asked for");
+      if (!cache_.sequences.extend(slot, end)) return false;
+      check(cache_.sequences.covered(slot) >= end,
+            "pages that were given cover what they were asked for");
       const auto write = [&](const Binding& at, float number) {
         device_->write(at, std::as_bytes(std::span(&number, 1)));
       };
@@ -98,7 +99,7 @@ class Harness {
           } else {
             each_number(sequence, group, position, hashes, write);
           }
-      cache_.done(slot, end);
+      cache_.sequences.done(slot, end);
     }
     return true;
   }
@@ -155,7 +156,7 @@ class Harness {
       for (uint32_t page = 0; page < pool(group).n_pages(); ++page)
         n_used += pool(group).references(page) > 0;
       if (n_used + pool(group).n_free() != pool(group).n_pages()) return false;
-      const PageCounts counts = cache_.count_pages(group);
+      const PageCounts counts = cache_.pages.count(group);
       if (counts.needed != n_needed(group) || counts.needed + counts.spare != n_used) return false;
     }
     return true;
@@ -221,30 +222,31 @@ inline uint32_t size_of(std::span<const uint32_t> tokens) {
 
 // How many positions a sequence of these tokens takes over; it ends again.
 inline uint32_t n_reused(Harness& harness, const std::vector<uint32_t>& tokens) {
-  const auto slot = harness.cache().begin(beginning(99, tokens, size_of(tokens), kNone));
+  const auto slot = harness.cache().sequences.begin(beginning(99, tokens, size_of(tokens), kNone));
   if (!slot) return kNone;
   const uint32_t n = harness.store()[*slot].n_done;
   check(harness.holds_its_own(*slot), "what is taken over is what the tokens stand for");
-  harness.cache().discard(*slot);
+  harness.cache().sequences.discard(*slot);
   return n;
 }
 
 // Reads the unread text that was used last; how many positions it took over, or kNone.
 inline uint32_t read_one(Harness& harness) {
-  const std::optional<Unread> unread = harness.cache().take_unread();
+  const std::optional<Unread> unread = harness.cache().prefixes.take_unread();
   if (!unread) return kNone;
   const uint32_t n = size_of(unread->tokens);
-  const auto slot = harness.cache().begin(beginning(unread->id, unread->tokens, n, kNone));
+  const auto slot =
+      harness.cache().sequences.begin(beginning(unread->id, unread->tokens, n, kNone));
   if (!slot) return kNone;
   const uint32_t n_reused = harness.store()[*slot].n_done;
   check(harness.holds_its_own(*slot), "what is read goes on from what was read");
   harness.run(*slot, n);
-  harness.cache().end(*slot, kNone);
+  harness.cache().sequences.end(*slot, kNone);
   return n_reused;
 }
 
 inline uint32_t run_text(Harness& harness, uint64_t id, const std::vector<uint32_t>& tokens) {
-  const auto slot = harness.cache().begin(beginning(id, tokens, size_of(tokens), kNone));
+  const auto slot = harness.cache().sequences.begin(beginning(id, tokens, size_of(tokens), kNone));
   check(slot.has_value() && harness.run(*slot, size_of(tokens)), "there is room");
   return *slot;
 }
@@ -261,7 +263,7 @@ inline SavedPositions saved_of(Harness& harness, uint32_t slot) {
   const uint32_t n = harness.store()[slot].n_done;
   SavedPositions saved{first_entries_to_save(shapes_of(harness), n), {}};
   saved.bytes.resize(saved_bytes(shapes_of(harness), saved.first_entries, n));
-  harness.cache().read_positions(slot, saved);
+  harness.cache().copies.read(slot, saved);
   check(saved.bytes.size() == saved_bytes(shapes_of(harness), saved.first_entries, n),
         "there are as many bytes as the first entries say");
   return saved;

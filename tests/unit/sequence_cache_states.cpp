@@ -27,14 +27,14 @@ class Pair {
   PagePool& pool() { return pages_.groups()[1].pages; }
 
   uint32_t begin(uint64_t id, const std::vector<uint32_t>& tokens) {
-    const auto slot = cache_.begin(beginning(id, tokens, size_of(tokens), kNone));
+    const auto slot = cache_.sequences.begin(beginning(id, tokens, size_of(tokens), kNone));
     check(slot.has_value(), "there is room");
     return *slot;
   }
   // Rows up to position n, of which the first n_done are used. A state is how many positions it has seen; a row
   // that is not used has a token of its own.
   void run(uint32_t slot, uint32_t n, uint32_t n_done) {
-    check(cache_.extend(slot, n), "there is room");
+    check(cache_.sequences.extend(slot, n), "there is room");
     for (uint32_t i = store_[slot].n_done + 1; i <= n; ++i) {
       if (n_kept_ > 0) check(inputs_are_right(slot, i - 1), "a row sees what is before it");
       const auto number = static_cast<float>(i);
@@ -43,8 +43,8 @@ class Pair {
       const uint32_t token = i <= n_done && i <= tokens.size() ? tokens[i - 1] : kRefused;
       if (n_kept_ > 0) device_->write(input_of(slot, i - 1), std::as_bytes(std::span(&token, 1)));
     }
-    cache_.done(slot, n_done);
-    cache_.ran(slot, n);
+    cache_.sequences.done(slot, n_done);
+    cache_.sequences.ran(slot, n);
   }
   void run(uint32_t slot, uint32_t n) { run(slot, n, n); }
   float state(uint32_t slot) {
@@ -60,7 +60,7 @@ class Pair {
     std::vector<GroupShape> groups;
     for (const CacheGroup& group : pages_.groups()) groups.push_back(group.shape);
     saved.bytes.resize(saved_bytes(groups, saved.first_entries, store_[slot].n_done));
-    cache_.read_positions(slot, saved);
+    cache_.copies.read(slot, saved);
     return saved;
   }
   uint64_t state_bytes() const { return pages_.groups()[1].shape.page_bytes(); }
@@ -69,7 +69,7 @@ class Pair {
     const uint32_t slot = begin(99, tokens);
     const uint32_t n = store_[slot].n_done;
     check(n == 0 || state(slot) == static_cast<float>(n), "the state is that of its positions");
-    cache_.discard(slot);
+    cache_.sequences.discard(slot);
     return n;
   }
 
@@ -126,27 +126,28 @@ class Pair {
 void test_states_rewind_to_checkpoints_only() {
   Pair texts(StateCache{.n_checkpoints = 2}, 12);
   const uint32_t slot = texts.begin(1, tokens_of(900, 900, 0));
-  check(texts.cache().covered(slot) == 1024, "a state is enough for any number of positions");
-  check(texts.cache().take_unsent(slot)[1].bytes.size() == sizeof(uint32_t),
+  check(texts.cache().sequences.covered(slot) == 1024,
+        "a state is enough for any number of positions");
+  check(texts.cache().sequences.take_unsent(slot)[1].bytes.size() == sizeof(uint32_t),
         "the device hears of the state that rows change, once");
   for (const uint32_t place : {100u, 400u, 700u}) {
     texts.run(slot, place);
-    check(texts.cache().checkpoint(slot), "there is a page for a checkpoint");
+    check(texts.cache().sequences.checkpoint(slot), "there is a page for a checkpoint");
   }
   texts.run(slot, 900);
-  check(!texts.cache().has_unsent(slot), "checkpoints are none of its business");
+  check(!texts.cache().sequences.has_unsent(slot), "checkpoints are none of its business");
   check(12 - texts.pool().n_free() == 3, "two checkpoints stay, the last ones");
-  texts.cache().end(slot, kNone);
+  texts.cache().sequences.end(slot, kNone);
   check(texts.n_reused(tokens_of(850, 1000, 1)) == 700, "to the checkpoint before the difference");
   check(texts.n_reused(tokens_of(700, 1000, 2)) == 700, "or at it");
   check(texts.n_reused(tokens_of(650, 1000, 3)) == 400, "or to the one before");
   check(texts.n_reused(tokens_of(300, 1000, 4)) == 0, "but to no other place");
-  texts.cache().shorten(1, 800);
+  texts.cache().prefixes.shorten(1, 800);
   const uint32_t longer = texts.begin(2, tokens_of(900, 1000, 5));
   check(texts.store()[longer].n_done == 700 && texts.state(longer) == 700,
         "a text that is cut ends at a checkpoint");
   texts.run(longer, 1000);
-  texts.cache().end(longer, kNone);
+  texts.cache().sequences.end(longer, kNone);
   check(texts.n_reused(tokens_of(400, 500, 6)) == 400,
         "who goes on from a text has its checkpoints");
 }
@@ -155,7 +156,7 @@ void test_states_are_copied_from_texts_under_way() {
   Pair texts(StateCache{.n_checkpoints = 1}, 4);
   const uint32_t one = texts.begin(1, tokens_of(600, 600, 0));
   texts.run(one, 500);
-  check(texts.cache().checkpoint(one), "there is a page for a checkpoint");
+  check(texts.cache().sequences.checkpoint(one), "there is a page for a checkpoint");
   texts.run(one, 600);
   const uint32_t two = texts.begin(2, tokens_of(550, 700, 1));
   check(texts.store()[two].n_done == 500 && texts.state(two) == 500, "from its checkpoint");
@@ -172,8 +173,8 @@ void test_the_last_states_are_kept() {
   const std::vector<uint32_t> tokens = tokens_of(300, 300, 0);
   const uint32_t slot = texts.begin(1, tokens);
   texts.run(slot, 300);
-  check(texts.cache().checkpoint(slot), "there is a page for a checkpoint");
-  check(texts.cache().most_again() == 1, "one row may be refused");
+  check(texts.cache().sequences.checkpoint(slot), "there is a page for a checkpoint");
+  check(texts.cache().sequences.most_again() == 1, "one row may be refused");
   check(texts.n_reused(tokens) == 299, "of the same prompt all but the last row");
   check(texts.n_reused(tokens_of(299, 400, 1)) == 299, "and for another text");
   check(texts.n_reused(tokens_of(298, 400, 2)) == 0, "but no more");
@@ -181,7 +182,7 @@ void test_the_last_states_are_kept() {
   texts.run(slot, 302, 301);  // the second one is refused
   check(texts.state(slot) == 301, "it goes on from the first");
   texts.run(slot, 303, 303);
-  texts.cache().set_aside(slot);
+  texts.cache().sequences.set_aside(slot);
   check(texts.n_reused(tokens) == 299, "the checkpoint has what came before it");
   check(texts.n_reused(tokens_of(300, 400, 3)) == 300, "as long as the text is there");
 }
@@ -203,13 +204,13 @@ void test_states_at_random(uint32_t seed, uint32_t n_requests) {
   const auto end = [&](uint32_t slot) {
     switch (pick(4)) {
       case 0:
-        texts.cache().set_aside(slot);
+        texts.cache().sequences.set_aside(slot);
         break;
       case 1:
-        texts.cache().discard(slot);
+        texts.cache().sequences.discard(slot);
         break;
       default:
-        texts.cache().end(slot, kNone);
+        texts.cache().sequences.end(slot, kNone);
     }
   };
   std::vector<uint32_t> open;  // texts under way
@@ -228,8 +229,9 @@ void test_states_at_random(uint32_t seed, uint32_t n_requests) {
       const uint32_t from = saving.begin(id, tokens);
       saving.run(from, 1 + pick(n));
       saving.run(from, n);
-      check(texts.cache().restore(id, {}, tokens, saving.saved(from)) <= n, "no more than it has");
-      saving.cache().discard(from);
+      check(texts.cache().copies.restore(id, {}, tokens, saving.saved(from)) <= n,
+            "no more than it has");
+      saving.cache().sequences.discard(from);
       continue;
     }
     const uint32_t slot = texts.begin(id, tokens);
@@ -240,14 +242,14 @@ void test_states_at_random(uint32_t seed, uint32_t n_requests) {
       done = std::min(n, done + 1 + pick(200));
       texts.run(slot, done);
     }
-    if (pick(4) > 0) static_cast<void>(texts.cache().checkpoint(slot));
+    if (pick(4) > 0) static_cast<void>(texts.cache().sequences.checkpoint(slot));
     generate(slot);
     if (open.size() < 2 && pick(3) == 0)
       open.push_back(slot);  // it goes on beside others
     else
       end(slot);
-    if (pick(8) == 0) texts.cache().shorten(id, pick(500));
-    if (pick(8) == 0) static_cast<void>(texts.cache().take_unread());
+    if (pick(8) == 0) texts.cache().prefixes.shorten(id, pick(500));
+    if (pick(8) == 0) static_cast<void>(texts.cache().prefixes.take_unread());
   }
 }
 
@@ -259,15 +261,15 @@ void test_states_come_back() {
   const uint32_t slot = from.begin(1, tokens);
   for (const uint32_t n : {3u, 300u, 700u}) from.run(slot, n);
   const SavedPositions saved = from.saved(slot);
-  check(texts.cache().restore(7, {}, tokens, saved) == 700, "all of it");
+  check(texts.cache().copies.restore(7, {}, tokens, saved) == 700, "all of it");
   check(texts.n_reused(tokens) == 699, "of the same prompt all but the last row");
   check(texts.n_reused(tokens_of(699, 800, 1)) == 699, "for another text, a row before");
   check(texts.n_reused(tokens_of(650, 800, 2)) == 0, "and no other place");
   const uint32_t longer = texts.begin(2, tokens_of(700, 900, 3));
   check(texts.store()[longer].n_done == 700 && texts.state(longer) == 700, "or behind it");
   texts.run(longer, 900);
-  texts.cache().end(longer, kNone);
-  check(texts.cache().restore(8, {}, tokens, saved) == 700, "again");
+  texts.cache().sequences.end(longer, kNone);
+  check(texts.cache().copies.restore(8, {}, tokens, saved) == 700, "again");
   // Two texts under way have all three pages with a checkpoint; nobody gives one away.
   const uint32_t one = texts.begin(3, tokens_of(0, 10, 4)),
                  two = texts.begin(4, tokens_of(0, 10, 5));
@@ -275,14 +277,15 @@ void test_states_come_back() {
   texts.run(two, 10);
   const uint32_t three = texts.begin(5, tokens_of(0, 10, 6));
   texts.run(three, 10);
-  check(texts.cache().restore(9, {}, tokens, saved) == 0, "where no page is spare, nothing");
+  check(texts.cache().copies.restore(9, {}, tokens, saved) == 0, "where no page is spare, nothing");
   SavedPositions without = saved;
   without.first_entries[1] = 1;
   without.bytes.resize(saved.bytes.size() - texts.state_bytes());
-  texts.cache().discard(one);
-  check(texts.cache().restore(9, {}, tokens, without) == 0, "keys and values alone are of no use");
+  texts.cache().sequences.discard(one);
+  check(texts.cache().copies.restore(9, {}, tokens, without) == 0,
+        "keys and values alone are of no use");
   // A page of which a text of two tokens has set less than one before it: the rest is zeros.
-  from.cache().discard(slot);
+  from.cache().sequences.discard(slot);
   const std::vector<uint32_t> few = tokens_of(3, 2, 6);
   const uint32_t brief = from.begin(9, few);
   from.run(brief, 2);
@@ -300,18 +303,19 @@ void test_what_an_encoder_wrote_belongs_to_its_text() {
   Pair texts(CrossCache{.n_positions = 1500}, 12);  // six pages
   const std::vector<uint32_t> tokens = tokens_of(300, 300, 0);
   const uint32_t one = texts.begin(1, tokens);
-  check(texts.store()[one].pages[1].size() == 6 && texts.cache().covered(one) == 512,
+  check(texts.store()[one].pages[1].size() == 6 && texts.cache().sequences.covered(one) == 512,
         "it is there from the beginning, and as long as it is");
   texts.run(one, 300);
   const uint32_t two = texts.begin(2, tokens);
   check(texts.store()[two].n_done == 0, "the same tokens with another input are another text");
-  check(!texts.cache().begin(beginning(3, tokens, 300, kNone)), "each needs its own pages");
-  texts.cache().end(one, kNone);
+  check(!texts.cache().sequences.begin(beginning(3, tokens, 300, kNone)),
+        "each needs its own pages");
+  texts.cache().sequences.end(one, kNone);
   const uint32_t again = texts.begin(1, tokens);
   check(texts.store()[again].n_done == 299 && texts.pool().n_free() == 0,
         "a text that stepped back goes on with its own");
-  texts.cache().end(again, kNone);
-  texts.cache().shorten(1, 100);
+  texts.cache().sequences.end(again, kNone);
+  texts.cache().prefixes.shorten(1, 100);
   check(texts.store()[texts.begin(1, tokens)].n_done == 100, "and can be cut anywhere");
 }
 
@@ -321,29 +325,29 @@ void test_texts_of_a_window_share_what_the_encoder_wrote() {
   const auto begin = [&](uint64_t id, uint64_t window) {
     Beginning wanted = beginning(id, tokens, 300, kNone);
     wanted.key.window = window;
-    return texts.cache().begin(wanted);
+    return texts.cache().sequences.begin(wanted);
   };
   const uint32_t one = *begin(1, 7), two = *begin(2, 7), other = *begin(3, 8);
   check(texts.store()[one].pages[1] == texts.store()[two].pages[1], "one window, one encoding");
   check(texts.store()[one].pages[1] != texts.store()[other].pages[1], "another has its own");
-  check(texts.cache().is_to_fill(7) && texts.cache().is_to_fill(8), "to be filled");
-  texts.cache().filled(7);
-  check(!texts.cache().is_to_fill(7) && texts.cache().is_to_fill(8), "once");
+  check(texts.cache().windows.is_to_fill(7) && texts.cache().windows.is_to_fill(8), "to be filled");
+  texts.cache().windows.filled(7);
+  check(!texts.cache().windows.is_to_fill(7) && texts.cache().windows.is_to_fill(8), "once");
   check(!begin(4, 9), "texts under way keep theirs");
   texts.run(one, 300);
-  texts.cache().end(one, kNone);
+  texts.cache().sequences.end(one, kNone);
   check(!begin(4, 9), "all of them");
-  texts.cache().end(two, kNone);
+  texts.cache().sequences.end(two, kNone);
   const uint32_t again = *begin(5, 7);
-  check(!texts.cache().is_to_fill(7) && texts.store()[again].n_done == 299,
+  check(!texts.cache().windows.is_to_fill(7) && texts.store()[again].n_done == 299,
         "a window stays, and so does what its texts began with");
-  texts.cache().end(again, kNone);
+  texts.cache().sequences.end(again, kNone);
   const uint32_t third = *begin(6, 9);
-  check(texts.cache().is_to_fill(9) && texts.store()[third].n_done == 0,
+  check(texts.cache().windows.is_to_fill(9) && texts.store()[third].n_done == 0,
         "until another one needs the room; its texts have nothing of others");
-  texts.cache().end(third, kNone);
-  texts.cache().end(other, kNone);
-  texts.cache().forget_windows();
+  texts.cache().sequences.end(third, kNone);
+  texts.cache().sequences.end(other, kNone);
+  texts.cache().windows.forget();
   check(texts.pool().n_free() == 12, "and no page is lost");
 }
 

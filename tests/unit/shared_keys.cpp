@@ -6,9 +6,9 @@
 #include <map>
 #include <random>
 
-#include "cache/pages.h"
+#include "cache/kv_cache.h"
 #include "cache/scratch.h"
-#include "cache/sequences.h"
+#include "cache/sequence_store.h"
 #include "core/error.h"
 #include "core/fuse.h"
 #include "core/table.h"

@@ -17,7 +17,7 @@ PrefixEnd = Literal[
     "other_key",
     "evicted",
 ]
-"""As src/cache/sequence_cache.h has them; "": no one looked yet."""
+"""As src/cache/sequence_store.h has them; "": no one looked yet."""
 
 _EXPLAINED: Final[Mapping[str, str]] = {
     "off": "the cache of prefixes is off",
