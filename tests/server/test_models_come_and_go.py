@@ -157,7 +157,13 @@ def test_lm_studios_ttl_is_in_seconds() -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder of models, two of them in folders of their publishers."""
-    for name in ("small.gguf", "org/Tiny-Q8_0.gguf", "org/mmproj-Tiny.gguf", ".hidden/no.gguf"):
+    for name in (
+        "small.gguf",
+        "org/Tiny-Q8_0.gguf",
+        "org/mmproj-Tiny.gguf",
+        "Large.GGUF",
+        ".hidden/no.gguf",
+    ):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         shutil.copy(EMBER, path)
@@ -171,6 +177,7 @@ def folder(tmp_path: Path) -> Path:
 def test_the_models_of_a_folder_have_their_paths_as_names(folder: Path) -> None:
     assert models_in(folder) == {
         "small": str(folder / "small.gguf"),
+        "Large": str(folder / "Large.GGUF"),
         "hf": str(folder / "hf"),
         "org/Tiny-Q8_0": str(folder / "org" / "Tiny-Q8_0.gguf"),
     }
@@ -184,7 +191,12 @@ def test_models_come_and_go_while_the_server_runs(folder: Path) -> None:
             found = client.get("/v1/models").json()["data"]
             return {each["id"]: each["status"]["value"] for each in found}
 
-        unloaded = {"hf": "unloaded", "small": "unloaded", "org/Tiny-Q8_0": "unloaded"}
+        unloaded = {
+            "Large": "unloaded",
+            "hf": "unloaded",
+            "small": "unloaded",
+            "org/Tiny-Q8_0": "unloaded",
+        }
         assert listed() == {"ember": "unloaded", **unloaded}
         body = {"model": "ORG/tiny-q8_0", "messages": HI, "max_tokens": 1}
         assert client.post("/v1/chat/completions", json=body).json()["model"] == "org/Tiny-Q8_0"
@@ -192,9 +204,15 @@ def test_models_come_and_go_while_the_server_runs(folder: Path) -> None:
         shutil.copy(EMBER, folder / "new.gguf")
         for path in (folder / "small.gguf", folder / "org" / "Tiny-Q8_0.gguf"):
             path.unlink()
-        assert set(listed()) == {"ember", "hf", "new", "org/Tiny-Q8_0"}  # one is loaded still
+        assert set(listed()) == {
+            "ember",
+            "Large",
+            "hf",
+            "new",
+            "org/Tiny-Q8_0",
+        }  # one is loaded still
         client.post("/v1/models/unload", json={"model": "org/Tiny-Q8_0"})
-        assert set(listed()) == {"ember", "hf", "new"}
+        assert set(listed()) == {"ember", "Large", "hf", "new"}
 
 
 def test_a_name_that_is_new_is_found_without_a_list(folder: Path) -> None:
@@ -211,7 +229,7 @@ def test_a_name_of_the_command_line_comes_first(folder: Path) -> None:
     models = ServedModels(["small=ember"], discover=discovering(folder, everywhere=False))
     asyncio.run(models.listed())
     assert models.find("small").source == "ember"
-    assert models.names == ["small", "hf", "org/Tiny-Q8_0"]
+    assert models.names == ["small", "Large", "hf", "org/Tiny-Q8_0"]
 
 
 def test_everywhere_is_what_list_shows(
@@ -301,3 +319,21 @@ def test_a_client_that_leaves_an_open_stream_ends_nothing_but_itself(
         begun.set()
         assert client.post("/v1/chat/completions", json=body).status_code == 200
     assert not [each for each in caplog.records if each.levelname == "ERROR"]
+
+
+def test_a_default_model_answers_for_names_that_no_model_has() -> None:
+    settings = ServerSettings(default_model="b")
+    with running(ServedModels.of(settings, TWO)) as client:
+        for path, more in (
+            ("/v1/chat/completions", {"max_tokens": 1}),
+            ("/v1/messages", {"max_tokens": 1}),
+            ("/api/chat", {"stream": False, "options": {"num_predict": 1}}),
+        ):
+            answers = [
+                client.post(path, json={"model": name, "messages": HI, **more}).json()["model"]
+                for name in ("gpt-5", "a")
+            ]
+            assert answers == ["b", "a"]
+        assert client.get("/v1/models/gpt-5").status_code == 404
+    with pytest.raises(ArgumentError, match="default_model is 'c'; the models are a, b"):
+        ServedModels.of(ServerSettings(default_model="c"), TWO)

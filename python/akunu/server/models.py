@@ -52,6 +52,7 @@ class ServedModels:
         pinned: Sequence[str] = (),
         discover: Discover | None = None,
         presets: Mapping[str, Preset] | None = None,
+        default_model: str | None = None,
         wait_seconds: float = WAIT_SECONDS,
     ) -> None:
         """`sources`: what `akunu.load` takes, by the names that requests have, or alone.
@@ -70,6 +71,9 @@ class ServedModels:
         self._catalogue = Catalogue(
             named, options or LoadOptions(), pinned=pinned, discover=discover, presets=presets
         )
+        self._default_model = default_model
+        if default_model is not None:
+            self._catalogue.of_setting("default_model", default_model)
         self._memory = memory
         self._max_loaded = max_loaded
         self._room = Room(
@@ -97,6 +101,7 @@ class ServedModels:
             pinned=settings.pinned,
             discover=discover,
             presets=presets,
+            default_model=settings.default_model,
         )
 
     @property
@@ -126,13 +131,22 @@ class ServedModels:
             return next((each for each in self.all if not each.is_speech), self.all[0])
         return self._catalogue.by_name.get(name) or self._catalogue.find(name)
 
+    def answering(self, name: str | None) -> ServedModel:
+        """Return the model that answers requests for a name: as `find`, else the default model."""
+        try:
+            return self.find(name)
+        except ApiError as error:
+            if self._default_model is None or error.code != "model_not_found":
+                raise
+            return self.find(self._default_model)
+
     def exact_name(self, name: str | None) -> str:
-        """Return a model's own name, with the adapter after it that `name` has; as `find`.
+        """Return a model's own name, with the adapter after it that `name` has; as `answering`.
 
         >>> ServedModels({"small,tiny": "ember"}).exact_name("tiny")
         'small'
         """
-        served = self.find(name)
+        served = self.answering(name)
         adapter = (name or "").rpartition(":")[2]
         is_adapted = name not in self._catalogue.by_name and adapter in served.adapters
         return f"{served.name}:{adapter}" if is_adapted else served.name
@@ -173,7 +187,7 @@ class ServedModels:
     async def _chosen(self, name: str | None, *, is_speech: bool) -> ServedModel:
         """Return the model of a name; None: the first of its kind."""
         if name is not None:
-            return self.find(name)
+            return self.answering(name)
         for served in self.all:
             if bool(await self.looked_at(served)) is is_speech:
                 return served

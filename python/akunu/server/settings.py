@@ -267,6 +267,13 @@ class ServerSettings(ModelOptions):
         "FILE",
         group=USUAL,
     )
+    default_model: str | None = option(
+        None,
+        _text,
+        "The model that answers requests for names that no model has. The answer says its name.",
+        "NAME",
+        default_is="none, such requests are refused",
+    )
     chat_template: str | None = option(
         None,
         _text,

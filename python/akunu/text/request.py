@@ -69,13 +69,13 @@ class Request:
             return
         if self.thinking_budget is not None:
             raise ArgumentError(
-                "thinking_budget does not work with continue_final_message: it counts thoughts "
-                "from their beginning"
+                "thinking_budget does not work in a reply that continues a message: it counts "
+                "thoughts from their beginning"
             )
         if self.options.form is not None:
             raise ArgumentError(
-                "structured output does not work with continue_final_message: the form holds for a "
-                "whole reply"
+                "structured output does not work in a reply that continues a message: the form is "
+                "that of a whole reply"
             )
 
     @property

@@ -64,12 +64,19 @@ class Catalogue:
                     )
                 self.by_name[each] = served
         self._refuse_names_twice()
-        if pinned:
-            self.update(self.discovered())
         for name in pinned:
-            if name not in self.by_name:
-                raise ArgumentError(f"pinned is {name!r}; the models are {', '.join(self.by_name)}")
-            self.by_name[name].is_pinned = True
+            self.of_setting("pinned", name).is_pinned = True
+
+    def of_setting(self, setting: str, name: str) -> ServedModel:
+        """Return the model that a setting of the server names; ArgumentError where there is none.
+
+        Only the exact name counts.
+        """
+        if name not in self.by_name:
+            self.update(self.discovered())
+        if name not in self.by_name:
+            raise ArgumentError(f"{setting} is {name!r}; the models are {', '.join(self.by_name)}")
+        return self.by_name[name]
 
     def discovered(self) -> Mapping[str, str]:
         """Return what is on this machine now, for `update`; may be called in any thread."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from typing import Final
 
 from akunu.errors import ArgumentError
 from akunu.hub.choice import split_stem
 from akunu.hub.local_models import models_here
 from akunu.hub.repository import local_models
 from akunu.server.catalogue.catalogue import Discover
+
+_ENDING: Final = re.compile(r"\.(gguf|bin)$", re.IGNORECASE)
 
 
 def discovering(folder: Path | None, *, everywhere: bool) -> Discover | None:
@@ -37,7 +41,7 @@ def models_in(folder: Path) -> dict[str, str]:
     GGUF files, the first part of split ones; directories with safetensors; files of whisper.cpp.
     """
     found = {}
-    for parent, below, _ in os.walk(folder, onerror=None):
+    for parent, below, _ in os.walk(folder):
         below[:] = sorted(each for each in below if not each.startswith("."))
         here = Path(parent)
         for model in local_models(here, recursive=False):
@@ -45,6 +49,6 @@ def models_in(folder: Path) -> dict[str, str]:
             if model.is_directory:
                 path = here
             name = path.relative_to(folder).as_posix()
-            stem = split_stem(name) or name.removesuffix(".gguf").removesuffix(".bin")
+            stem = split_stem(name) or _ENDING.sub("", name)
             found[folder.name if stem == "." else stem] = str(path)
     return found
