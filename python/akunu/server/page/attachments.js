@@ -112,7 +112,7 @@ export class Attachments {
   /** Throws an error for an image that is refused before it is read. @param {File} file */
   checkPlainly(file) {
     if (this.actions.readsImages() === false) throw new Error(`${this.actions.model() ?? "the model"} does not read images`);
-    if (file.type && !file.type.startsWith("image/")) throw new Error("this is not an image; PNG, JPEG, WebP, GIF and BMP can be read");
+    if (file.type && !file.type.startsWith("image/")) throw new Error("this is not an image in a supported format: PNG, JPEG, WebP, GIF and BMP");
     if (file.size > MOST_BYTES) throw new Error(`the image has more than ${MOST_BYTES >> 20} MiB`);
   }
 
