@@ -265,7 +265,7 @@ def test_broken_files_are_refused() -> None:
         ("data:image/png;base64,!!!!", "not base64"),
         (Path("/nowhere/cat.png"), "cannot be read"),
         (7, "got int"),
-        (None, "without 'image'"),
+        (None, "has no 'image'"),
         (lambda: Image.new("La", (9, 9)), "conversion from La"),  # a mode of Pillow without colours
         (lambda: Image.new("1", (9000, 9000)), "9000 x 9000 pixels"),
         (lambda: encoded(Image.new("1", (9000, 9000))), "9000 x 9000 pixels"),
@@ -475,7 +475,7 @@ def test_encoders_that_are_not_known_are_refused(
         ('{"image_std": [0.5, 0, 0.5]}', "image_std"),
         ('{"image_mean": [0.5]}', "image_mean"),
         ('{"rescale_factor": "x"}', "preprocessor_config.json"),
-        ("[]", "no object"),
+        ("[]", "no settings of an image processor"),
         ("{", "not JSON"),
     ],
 )

@@ -179,7 +179,7 @@ def test_a_saved_text_is_refused(tmp_path: Path) -> None:
 
 
 def test_options() -> None:
-    with pytest.raises(akunu.ArgumentError, match="gpus is 2, and the device 'cpu' is one"):
+    with pytest.raises(akunu.ArgumentError, match="gpus is 2, but device is 'cpu'"):
         akunu.LoadOptions(gpus=2, device="cpu")
     with pytest.raises(akunu.ArgumentError, match="cache_dir"):
         akunu.LoadOptions(gpus=2, cache_dir="here")

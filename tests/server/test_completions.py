@@ -169,7 +169,7 @@ def test_the_best_of_several_is_the_likeliest(client: httpx.Client) -> None:
         ("best_of", 0),
         ("echo", "yes"),
         ("n", 0),
-        ("max_tokens", -1),
+        ("max_tokens", -2),
         ("max_tokens", 10**30),
         ("temperature", -3),
         ("prompt_embeds", "x"),
