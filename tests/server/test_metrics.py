@@ -101,7 +101,7 @@ def test_a_client_that_goes_away_cancels_its_texts(
     serving: Serving, is_stream: bool, n: int
 ) -> None:
     endless = {**HELLO, "ignore_eos": True, "stream": is_stream, "n": n}
-    with serving() as client:
+    with serving(context_overflow="shift") as client:
         client.post("/v1/chat/completions", json={**HELLO, "max_tokens": 1})  # which loads it
         with httpx.Client(base_url=client.base_url, timeout=60) as other:
             request = other.build_request("POST", "/v1/chat/completions", json=endless)
@@ -116,7 +116,7 @@ def test_a_client_that_goes_away_cancels_its_texts(
         until(lambda: samples(client).get("akunu_texts_total,ember,cancelled") == n)
         found = samples(client)
         assert found["akunu_texts_running,ember"] == found["akunu_texts_waiting,ember"] == 0
-        assert found["akunu_completion_tokens_total,ember"] < 900 * n  # of 1,000 that have room
+        until(lambda: samples(client)["akunu_engine_running,ember"] == 0)
 
 
 def test_a_full_queue_is_told_with_when_to_try_again(serving: Serving) -> None:
