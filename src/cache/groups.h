@@ -1,6 +1,6 @@
 // Cache groups: layers that keep the same positions of a text share page numbers, a page table and a
 // pool. What is kept depends on the group's kind. Each kind is a small type that answers the same
-// questions; Pages asks all groups of a model and takes the least of what they say.
+// questions; Pages asks all groups of a model and takes the smallest answer.
 #pragma once
 
 #include <cstdint>

@@ -61,7 +61,7 @@ class KvCache {
   const std::vector<CacheGroup>& groups() const { return groups_; }
 
   // Copies the first `n_positions` positions of a page (of a state: all of it) in every layer of a
-  // group, behind the submissions in flight and before the next one.
+  // group, after the submissions in flight and before the next one.
   void copy_positions(uint32_t group, uint32_t from_page, uint32_t to_page, uint32_t n_positions);
 
   // Copies the first `n_positions` positions of a page of keys and values to the host, and from there,

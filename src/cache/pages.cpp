@@ -1,4 +1,4 @@
-// Who has which pages; pages.h has the rules, page_eviction.cpp what goes when none is free.
+// Assigns pages to sequences by the rules in pages.h. page_eviction.cpp chooses pages to evict if none is free.
 //
 // A group is the layers that share a page table; an entry of the table is a page, and an entry may be shared (lent),
 // copied, or gone (kNoPage). What a kind of cache needs of a text (all of it, a window, a state) is in

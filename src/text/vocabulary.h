@@ -54,7 +54,7 @@ struct Vocabulary {
   }
 };
 
-// Throws ModelFormatError for what contradicts itself. What a model can do without is ignored.
+// Throws ModelFormatError if values contradict each other. A fault in a value that the model does not need is ignored.
 std::unique_ptr<const Vocabulary> make_vocabulary(VocabularySource source);
 
 // The byte that a token spelled `<0xAB>` stands for.

@@ -1,6 +1,6 @@
 // What a file says of its tokenizer, the same whichever file it is. GGUF's reader (gguf_vocabulary.h) and a
 // directory's (directory_vocabulary.h) fill it, and make_vocabulary (vocabulary.h) checks it and completes it.
-// Messages name a value by GGUF's key, which users of either file know.
+// Error messages name a value by its GGUF key, for directories too.
 #pragma once
 
 #include <cstdint>

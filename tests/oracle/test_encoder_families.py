@@ -22,7 +22,7 @@ import akunu
 
 pytestmark = pytest.mark.oracle
 
-# Families that tests/models/test_every_format.py has not, as docs/reference/models.md names them.
+# Families that test_every_format.py does not test, by their names in docs/reference/models.md.
 MEASURED = {"modernbert": "modern-bert", "eurobert": "eurobert", "gemma3": "gemma-embedding"}
 
 

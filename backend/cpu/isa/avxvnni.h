@@ -7,7 +7,7 @@
 //    docs/decisions/weights-and-formats-on-the-cpu.md. Products are a parameter (VexProducts), so that avxvnni_emulated.h has
 //    them in the other encoding.
 // 3. What was tried and did not pay. Tiles of three rows (0.92) and of six (0.97 to 1.01), six and
-//    eight few rows, few rows interleaved. docs/decisions/weights-and-formats-on-the-cpu.md.
+//    eight rows of the few-row kernel, and interleaved rows in it. See docs/decisions/weights-and-formats-on-the-cpu.md.
 #pragma once
 
 #include "cpu/isa/avx2.h"

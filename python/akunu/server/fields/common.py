@@ -75,16 +75,18 @@ def max_tokens(name: str, value: Any) -> Mapping[str, Any]:
     More than the context holds is fine: the reply then ends where the context does. -1 is what
     llama.cpp's clients send for no limit.
     """
-    if value == -1 and type(value) is int:
-        return {}
-    return {"max_tokens": integer_in(name, value, 1, MOST_TOKENS)}
+    return _max_tokens(name, value, least=1)
 
 
 def max_tokens_or_none(name: str, value: Any) -> Mapping[str, Any]:
     """Read a number of tokens where 0 makes sense: only the prompt is judged."""
+    return _max_tokens(name, value, least=0)
+
+
+def _max_tokens(name: str, value: Any, least: int) -> Mapping[str, Any]:
     if value == -1 and type(value) is int:
         return {}
-    return {"max_tokens": integer_in(name, value, 0, MOST_TOKENS)}
+    return {"max_tokens": integer_in(name, value, least, MOST_TOKENS)}
 
 
 def n_predict(name: str, value: Any) -> Mapping[str, Any]:
