@@ -237,7 +237,6 @@ def test_what_an_agent_sends_is_taken_and_what_has_no_effect_is_named(client: ht
     assert answer.status_code == 200
     named = answer.headers["x-akunu-ignored"].split(", ")
     assert named == [
-        "store",
         "prompt_cache_key",
         "client_metadata",
         "tools.web_search",

@@ -44,6 +44,8 @@ from akunu.server.routes import routers
 from akunu.server.routes.described import with_answers
 from akunu.server.settings import ServerSettings
 from akunu.server.state import ServerState, entry_of
+from akunu.server.stored import routes_responses as stored_responses
+from akunu.server.stored.store import store_of
 
 _LOG = logging.getLogger("akunu.server")
 
@@ -70,7 +72,10 @@ def create_app(
     settings = settings or ServerSettings()
     served = models_served or ServedModels.of(settings)
     budget = CompileBudget(seconds=settings.grammar_seconds, n_bytes=settings.grammar_memory)
-    state = ServerState(settings, served, Metrics(served), Workers(budget), Journal.of(settings))
+    journal = Journal.of(settings)
+    state = ServerState(
+        settings, served, Metrics(served), Workers(budget), journal, store_of(journal)
+    )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -83,6 +88,7 @@ def create_app(
             state.pulls.close()
             if state.journal is not None:
                 await state.journal.close()
+            state.store.close()
             await served.close()
 
     app = _Application(
@@ -125,6 +131,7 @@ def all_routers() -> list[tuple[str, APIRouter]]:
         routes_chat.router,
         routes_completions.router,
         routes_responses.router,
+        stored_responses.router,
         routes_audio.router,
         anthropic_routes.router,
         *routers("router"),

@@ -14,6 +14,7 @@ from akunu.server.journal.journal import Journal
 from akunu.server.metrics import Metrics
 from akunu.server.models import ServedModels
 from akunu.server.settings import ServerSettings
+from akunu.server.stored.store import MemoryStore, ObjectStore
 
 
 @dataclass(slots=True)
@@ -26,6 +27,8 @@ class ServerState:
     workers: Workers
     """The processes in which grammars of requests are compiled."""
     journal: Journal | None = None
+    store: ObjectStore = field(default_factory=MemoryStore)
+    """What clients have stored."""
     pulls: Pulls = field(default_factory=Pulls)
     is_ready: bool = False
     """Whether it has begun, and is not being stopped."""

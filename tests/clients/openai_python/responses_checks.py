@@ -111,9 +111,27 @@ def test_the_tokens_of_an_input_are_counted(client: OpenAI) -> None:
     assert counted.input_tokens == response.usage.input_tokens
 
 
-def test_a_response_that_is_not_stored_cannot_be_gone_on_with(client: OpenAI) -> None:
+def test_a_stored_response_is_continued_retrieved_and_deleted(client: OpenAI) -> None:
+    first = client.responses.create(model="ember", input="What is 12 + 7?")
+    second = client.responses.create(
+        model="ember", input="And 3 + 4?", previous_response_id=first.id
+    )
+    assert second.previous_response_id == first.id
+    assert first.usage is not None
+    assert second.usage is not None
+    assert second.usage.input_tokens > first.usage.total_tokens
+    assert client.responses.retrieve(first.id).output_text == first.output_text
+    (item,) = client.responses.input_items.list(second.id)
+    assert item.type == "message"
+    client.responses.delete(first.id)
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(first.id)
+
+
+def test_a_response_that_is_not_stored_cannot_be_continued(client: OpenAI) -> None:
+    first = client.responses.create(model="ember", input="What is 12 + 7?", store=False)
     with pytest.raises(openai.BadRequestError) as caught:
-        client.responses.create(model="ember", input="And now?", previous_response_id="resp_1")
+        client.responses.create(model="ember", input="And now?", previous_response_id=first.id)
     assert caught.value.param == "previous_response_id"
 
 

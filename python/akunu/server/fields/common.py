@@ -21,7 +21,6 @@ UNREAD: Final = "unread: "
 
 OF_OPENAI: Final = (
     without_effect("user", "string", "the server does not report it"),
-    without_effect("store", "boolean", "nothing is stored"),
     without_effect("service_tier", "string", "see priority"),
     without_effect("safety_identifier", "string", "the server does not report it"),
     without_effect("prompt_cache_key", "string", "the KV cache finds prompts by their tokens"),

@@ -222,6 +222,16 @@ class Journal:
             return None
         return cls(settings.journal, settings.journal_size, settings.journal_seconds)
 
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return self._folder
+
+    def wrote(self, n_bytes: int) -> None:
+        """Count what was written to another file in its folder, and delete what is old."""
+        self._n_bytes += n_bytes
+        self._delete_old()
+
     async def find(self, name: Sequence[str], body: bytes, *, is_stream: bool) -> KeptAnswer:
         """Return the answer with a name; a new one if there is none.
 
@@ -328,7 +338,7 @@ class Journal:
             return
         self._looked = looked
         known = []
-        for path in self._folder.glob("*" + SUFFIX):
+        for path in self._folder.rglob("*" + SUFFIX):
             with suppress(OSError):
                 state = path.stat()
                 known.append((state.st_mtime, state.st_size, path))

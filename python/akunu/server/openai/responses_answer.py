@@ -6,7 +6,8 @@ raise where one is missing, so each item is begun, told and ended before the nex
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from akunu.common.clock_and_ids import now, random_hex
@@ -37,12 +38,17 @@ class ResponseAnswer:
         *,
         has_logprobs: bool = False,
         namespaces: Mapping[str, tuple[str, str]] | None = None,
+        keep: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
-        """`echoed`: fields of the request that it repeats. `namespaces`: by names of functions."""
+        """`echoed`: fields of the request that it repeats. `namespaces`: by names of functions.
+
+        `keep`: stores the response when it is over, before the client has all of it.
+        """
         self.model = context.model
         self._echoed = echoed
         self._has_logprobs = has_logprobs
         self._namespaces = namespaces or {}
+        self._keep = keep
         self._id = _new_id("resp")
         self._created = int(now())
         self._n_events = 0
@@ -99,6 +105,9 @@ class ResponseAnswer:
         """Return the response that failed, and the error, which a client raises."""
         why = {"code": error.code or "server_error", "message": error.message}
         response = {**self._response("failed"), "error": why}
+        if self._keep is not None:
+            with suppress(ApiError):  # which may be why it failed
+                self._keep(response)
         told = {"code": error.code, "message": error.message, "param": error.param}
         return self._event("response.failed", response=response) + self._event(
             "error", **told, **error.body
@@ -114,7 +123,6 @@ class ResponseAnswer:
             "output": list(self._output),
             "error": None,
             "incomplete_details": None,
-            "previous_response_id": None,
             **self._echoed,
             "usage": None,
         }
@@ -126,7 +134,10 @@ class ResponseAnswer:
             response["incomplete_details"] = {"reason": "max_output_tokens"}
             if self._output and self._output[-1]["type"] != "function_call":
                 self._output[-1]["status"] = "incomplete"  # a call says itself whether it is cut
-        return {**response, "usage": response_usage(reply), **facts_of([reply])}
+        response |= {"usage": response_usage(reply), **facts_of([reply])}
+        if self._keep is not None:
+            self._keep(response)
+        return response
 
     def _event(self, kind: str, **data: Any) -> bytes:
         number = self._n_events

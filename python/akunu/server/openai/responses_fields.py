@@ -26,6 +26,8 @@ from akunu.server.openai.responses_answer import ResponseAnswer
 from akunu.server.openai.responses_input import messages_of
 from akunu.server.openai.responses_tools import tools_of
 from akunu.server.settings import ServerSettings
+from akunu.server.stored.items import as_items
+from akunu.server.stored.responses import StoredResponses
 from akunu.server.text_request import TextRequest, text_request
 
 _INCLUDED: Final = "message.output_text.logprobs"
@@ -34,8 +36,9 @@ _ECHOED: Final[Mapping[str, Any]] = {
     "max_output_tokens": None,
     "metadata": {},
     "parallel_tool_calls": True,
+    "previous_response_id": None,
     "reasoning": None,
-    "store": False,
+    "store": True,
     "temperature": None,
     "text": {"format": {"type": "text"}},
     "tool_choice": "auto",
@@ -95,6 +98,10 @@ def _instructions(name: str, value: Any) -> Mapping[str, Any]:
     return {"instructions": checked(name, value, str)}
 
 
+def _previous(name: str, value: Any) -> Mapping[str, Any]:
+    return {name: checked(name, value, str)}
+
+
 RESPONSES_FIELDS: Final[Mapping[str, Field]] = table_of(
     [
         honoured("model", "string", lambda name, value: {"model": checked(name, value, str)}),
@@ -113,12 +120,17 @@ RESPONSES_FIELDS: Final[Mapping[str, Field]] = table_of(
         honoured("chat_template_kwargs", "object", to("template_variables")),
         honoured("continue_final_message", "boolean", flag("continue_final_message")),
         *SAMPLING_FIELDS,
-        refused(
-            "previous_response_id",
-            "the server stores nothing: send the whole conversation as input",
+        honoured(
+            "store", "boolean", flag("store"), "whether the response is stored; default: true"
         ),
-        refused("conversation", "the server stores nothing: send the whole conversation as input"),
-        refused("prompt", "nothing is stored, send instructions and input"),
+        honoured(
+            "previous_response_id",
+            "string",
+            _previous,
+            "a stored response, after whose conversation the input comes",
+        ),
+        refused("conversation", "send previous_response_id, or the whole conversation as input"),
+        refused("prompt", "no prompts are stored, send instructions and input"),
         refused("background", "nothing is stored", False),
         refused("truncation", "texts are never cut without an error, send what fits", "disabled"),
         without_effect("metadata", "object", "it is sent back"),
@@ -130,14 +142,22 @@ RESPONSES_FIELDS: Final[Mapping[str, Field]] = table_of(
 )
 
 
-def response_request(body: Mapping[str, Any], settings: ServerSettings) -> TextRequest:
-    """Read a request; ApiError for values that make no sense or are not supported."""
+def response_request(
+    body: Mapping[str, Any], settings: ServerSettings, stored: StoredResponses
+) -> TextRequest:
+    """Read a request; ApiError for values that make no sense or are not supported.
+
+    `stored`: the responses that it may continue, and that its own is added to.
+    """
     wanted = text_request(RESPONSES_FIELDS, body)
     options = wanted.arguments
     wanted.prompt_name = "input"
     if "input" not in options:
         raise invalid("input", "input is missing", "missing_required_parameter")
-    messages, unread = messages_of(options.pop("instructions", None), options.pop("input"))
+    previous = options.pop("previous_response_id", None)
+    before = stored.conversation(previous) if previous is not None else []
+    given = options.pop("input")
+    messages, unread = messages_of(options.pop("instructions", None), given, before)
     options["messages"] = messages
     wanted.ignore(unread)
     allowed = options.pop("allowed_tools", None)
@@ -150,10 +170,12 @@ def response_request(body: Mapping[str, Any], settings: ServerSettings) -> TextR
     echoed = {
         name: default if body.get(name) is None else body[name] for name, default in _ECHOED.items()
     }
+    keep = partial(stored.keep, as_items(given)) if options.pop("store", True) else None
     wanted.answer = partial(
         ResponseAnswer,
         echoed=echoed,
         has_logprobs=has_logprobs,
         namespaces=options.pop("namespaces", {}),
+        keep=keep,
     )
     return wanted

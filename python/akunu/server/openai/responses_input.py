@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from akunu.server.fields.image_parts import joined_texts, not_fetched, of_url
@@ -27,9 +27,16 @@ _OF_PARTS: Final = ("type", "text", "refusal", "annotations", "logprobs", "image
 _TEXTS: Final = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
 
 
-def messages_of(instructions: str | None, given: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the messages, and keys of items that no one reads; ApiError for what is not done."""
+def messages_of(
+    instructions: str | None, given: Any, before: Sequence[Mapping[str, Any]] = ()
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the messages, and keys of items that no one reads; ApiError for what is not done.
+
+    `before`: items that are stored, which come first.
+    """
     found = _Messages()
+    for item in before:
+        found.add(item, "the stored conversation")
     if isinstance(given, str):
         found.messages.append({"role": "user", "content": given})
     elif isinstance(given, list) and given:

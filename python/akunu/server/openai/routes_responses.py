@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from akunu.server.answered import answered, counted
+from akunu.server.answered import ToRequest, answered, counted
 from akunu.server.http.json_body import JsonResponse
 from akunu.server.openai.responses_fields import RESPONSES_FIELDS, response_request
 from akunu.server.routes.described import body_of
+from akunu.server.stored.responses import StoredResponses
 
 router = APIRouter(tags=["responses"])
 _BODY = body_of(RESPONSES_FIELDS, required=["input"])
@@ -21,8 +24,8 @@ _BODY = body_of(RESPONSES_FIELDS, required=["input"])
     openapi_extra=_BODY,
 )
 async def responses(request: Request) -> Response:
-    """Answer whole, or as a stream of events. Nothing is stored."""
-    return await answered(request, response_request, can_go_on=True)
+    """Answer whole, or as a stream of events; the response is stored unless `store` is false."""
+    return await answered(request, _reader(request), can_go_on=True)
 
 
 @router.post(
@@ -33,6 +36,10 @@ async def responses(request: Request) -> Response:
 )
 async def input_tokens(request: Request) -> Response:
     """Count without writing anything; the prompt may be longer than the context."""
-    n_tokens, headers = await counted(request, response_request)
+    n_tokens, headers = await counted(request, _reader(request))
     told = {"object": "response.input_tokens", "input_tokens": n_tokens}
     return JsonResponse(told, headers=headers)
+
+
+def _reader(request: Request) -> ToRequest:
+    return partial(response_request, stored=StoredResponses.of(request))

@@ -1,0 +1,1 @@
+"""What clients store and ask for again: responses, conversations, files and batches."""
