@@ -43,7 +43,8 @@ def client_checks(
     variables of the checks.
 
     Checks find a server with the models `ember`, `thinker` and `whisper` at AKUNU_URL, and one that
-    asks for the key `right` and answers 10 requests a minute at AKUNU_GUARDED_URL.
+    asks for the key `right` and answers 10 requests a minute at AKUNU_GUARDED_URL. One that allows
+    to create models, with `ember`, is at AKUNU_CREATING_URL.
     """
     python = virtual_environment(work / "environment", *requirements, *PYTEST)
     folder = work / "checks"
@@ -53,12 +54,13 @@ def client_checks(
     ember = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
     thinker = edited(ember, work / "thinker.gguf", {"tokenizer.chat_template": THINKING})
     whisper = brief_speech.write(work / "whisper")
-    for name in ("open", "guarded"):
+    for name in ("open", "guarded", "creating"):
         (work / name).mkdir()
     guard = {"AKUNU_SERVE_API_KEYS": "right", "AKUNU_SERVE_RATE_LIMIT": "10"}
     with (
         serving(work / "open", "ember", f"thinker={thinker}", f"whisper={whisper}") as address,
         serving(work / "guarded", "ember", **guard) as guarded,
+        serving(work / "creating", "ember", "--allow-pull") as creating,
     ):
         return pytest_outcomes(
             python,
@@ -76,6 +78,7 @@ def client_checks(
             ),
             AKUNU_URL=address,
             AKUNU_GUARDED_URL=guarded,
+            AKUNU_CREATING_URL=creating,
             PYTHONPATH=str(folder),
             **environment,
         )

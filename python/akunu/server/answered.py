@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from akunu.server.generation import Generation
-from akunu.server.http.errors import api_error
 from akunu.server.http.json_body import read_body
 from akunu.server.journal.generation import JournalledGeneration
 from akunu.server.journal.idempotency import KEY, LAST_EVENT, idempotency_of
@@ -51,6 +50,5 @@ async def counted(request: Request, to_request: ToRequest) -> tuple[int, dict[st
         async with state.models.use(wanted.model) as (served, model):
             n = len(await prompt_of(model, wanted.fitted(served, model)))
     except Exception as error:
-        assert isinstance(wanted.prompt_name, str)
-        raise api_error(error, names=wanted.names, prompt=wanted.prompt_name) from error
+        raise wanted.failure(error) from error
     return n, wanted.headers

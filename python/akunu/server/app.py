@@ -38,6 +38,7 @@ from akunu.server.llama_cpp import routes as llama_cpp_routes
 from akunu.server.metrics import Metrics
 from akunu.server.models import ServedModels
 from akunu.server.ollama import routes as ollama_routes
+from akunu.server.ollama import routes_create as ollama_create
 from akunu.server.ollama import routes_files as ollama_files
 from akunu.server.openai import routes_audio, routes_chat, routes_completions, routes_responses
 from akunu.server.routes import routers
@@ -140,6 +141,7 @@ def all_routers() -> list[tuple[str, APIRouter]]:
         llama_cpp_routes.router,
         ollama_routes.router,
         ollama_files.router,
+        ollama_create.router,
         page_routes.router,
         *routers("root_router"),
     )

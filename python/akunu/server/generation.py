@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from akunu.errors import AkunuError
 from akunu.model import Model
 from akunu.server.http.access_log import AccessEntry
-from akunu.server.http.errors import ApiError, api_error, stopping
+from akunu.server.http.errors import ApiError, stopping
 from akunu.server.http.json_body import JsonResponse
 from akunu.server.http.sending import Events, beside, pinging, unless_gone
 from akunu.server.metrics import Observer
@@ -149,9 +149,7 @@ class Generation(Response):
             self._observer.ended(replies)
 
     def _api_error(self, error: Exception, number: int = 0) -> ApiError:
-        name = self._wanted.prompt_name
-        prompt = name if isinstance(name, str) else name(number)
-        return api_error(error, names=self._wanted.names, prompt=prompt)
+        return self._wanted.failure(error, number)
 
     async def _complete(self, stream: AsyncTextStream) -> Completion:
         if await stream.has_more():

@@ -18,6 +18,7 @@ from akunu.errors import AkunuError, ArgumentError
 from akunu.model import Model
 from akunu.options.text_options import LoadOptions
 from akunu.server.catalogue.catalogue import Catalogue, Discover
+from akunu.server.catalogue.created import CreatedModel, CreatedModels
 from akunu.server.catalogue.presets import Preset
 from akunu.server.http.errors import ApiError
 from akunu.server.model_names import named_sources
@@ -52,6 +53,7 @@ class ServedModels:
         pinned: Sequence[str] = (),
         discover: Discover | None = None,
         presets: Mapping[str, Preset] | None = None,
+        created: CreatedModels | None = None,
         default_model: str | None = None,
         wait_seconds: float = WAIT_SECONDS,
     ) -> None:
@@ -61,7 +63,8 @@ class ServedModels:
         models may take together, `max_loaded`: how many may be loaded; the least recently used one
         is unloaded for another, and one that finds others in use waits this many seconds.
         `pinned`: names of models that stay loaded. `discover`: finds further models, which have
-        neither adapters nor drafts. `presets`: how single models are loaded and answer.
+        neither adapters nor drafts. `presets`: how single models are loaded and answer. `created`:
+        where models that requests create are kept; None: it serves none.
 
         Raises ArgumentError for a name that is there twice, or pinned and not there.
         """
@@ -69,7 +72,12 @@ class ServedModels:
         if not named:
             named = {EMBEDDED: EMBEDDED}
         self._catalogue = Catalogue(
-            named, options or LoadOptions(), pinned=pinned, discover=discover, presets=presets
+            named,
+            options or LoadOptions(),
+            pinned=pinned,
+            discover=discover,
+            presets=presets,
+            created=created,
         )
         self._default_model = default_model
         if default_model is not None:
@@ -90,6 +98,7 @@ class ServedModels:
         sources: Mapping[str, str] | Sequence[str] = (EMBEDDED,),
         discover: Discover | None = None,
         presets: Mapping[str, Preset] | None = None,
+        created: CreatedModels | None = None,
     ) -> ServedModels:
         """Return models that are loaded and unloaded as the settings of a server say."""
         return cls(
@@ -101,6 +110,7 @@ class ServedModels:
             pinned=settings.pinned,
             discover=discover,
             presets=presets,
+            created=created,
             default_model=settings.default_model,
         )
 
@@ -147,9 +157,14 @@ class ServedModels:
         'small'
         """
         served = self.answering(name)
-        adapter = (name or "").rpartition(":")[2]
+        adapter = self.adapter_in(name or "", served)
+        return f"{served.name}:{adapter}" if adapter else served.name
+
+    def adapter_in(self, name: str, served: ServedModel) -> str:
+        """Return the adapter that a name of this model has after its own, or ""."""
+        adapter = name.rpartition(":")[2]
         is_adapted = name not in self._catalogue.by_name and adapter in served.adapters
-        return f"{served.name}:{adapter}" if is_adapted else served.name
+        return adapter if is_adapted else ""
 
     @asynccontextmanager
     async def use(
@@ -257,6 +272,53 @@ class ServedModels:
                 409, f"{served.name} is in use by {served.n_users} requests", param="model"
             )
         return await self._unloaded(served)
+
+    async def create(self, model: CreatedModel) -> None:
+        """Keep and serve a model, in place of a created one of this name.
+
+        Raises ApiError where a model in files has the name, or requests use the one before.
+        """
+        store = self._catalogue.created
+        if store is None:
+            raise ApiError(403, "this server keeps no created models", code="not_allowed")
+        await self.listed()
+        served = self._catalogue.known(model.name)
+        if served is not None:
+            is_created = served.creation is not None
+            if not is_created or served.name.casefold() != model.name.casefold():
+                raise ApiError(
+                    409, f"{served.name} was not created by a request: choose another name"
+                )
+            await self.unload(served.name)
+        await asyncio.get_running_loop().run_in_executor(None, store.put, model)
+        await self.listed()
+        now = self._catalogue.known(model.name)
+        if now is None or now.creation != model:
+            raise ApiError(
+                409, f"{model.name} is in use: its new settings apply once it is unloaded"
+            )
+
+    def created(self, name: str) -> CreatedModel | None:
+        """Return what a request created; None for a model in files. ApiError as `find`."""
+        lost = self._catalogue.without_base.get(name)
+        return lost or self.find(name).creation
+
+    def created_from(self, base: str) -> list[str]:
+        """Return the names of the created models that need a model."""
+        return [
+            each.name
+            for each in self.all
+            if each.creation is not None and each.creation.base == base
+        ]
+
+    async def delete_created(self, model: CreatedModel) -> None:
+        """Delete a created model; ApiError while requests use it."""
+        store = self._catalogue.created
+        if model.name in self._catalogue.by_name:
+            await self.unload(model.name)
+        if store is not None:
+            await asyncio.get_running_loop().run_in_executor(None, store.remove, model.name)
+        await self.listed()
 
     async def close(self) -> None:
         """Close all models; texts under way end with an error."""

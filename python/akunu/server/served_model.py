@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from akunu.model import Model
 from akunu.options.text_options import LoadOptions
+from akunu.server.catalogue.created import CreatedModel
 from akunu.server.catalogue.presets import Preset
 from akunu.speech.model import SpeechModel
 
@@ -30,6 +31,8 @@ class ServedModel:
     preset: Preset = field(default_factory=Preset)
     is_discovered: bool = False
     """Whether it was found on this machine: the command line does not name it."""
+    creation: CreatedModel | None = None
+    """What a request created; None: it is a model in files."""
     created: int = field(default_factory=lambda: int(time.time()))
     model: Loaded | None = None
     is_speech: bool | None = None
@@ -74,6 +77,11 @@ class ServedModel:
         if self.model is not None:
             return "loaded"
         return "unloaded" if self.loading is None else "loading"
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether it is neither loaded nor about to be."""
+        return self.state == "unloaded" and not self.n_users
 
     @property
     def can_go(self) -> bool:

@@ -209,7 +209,7 @@ class ServerSettings(ModelOptions):
     allow_pull: bool = option(
         False,
         flag_check,
-        "Let requests download models from the Hugging Face hub and delete them (/api/pull and "
+        "Let requests download, create and delete models (/api/pull, /api/create, /api/copy and "
         "/api/delete). Includes all_models.",
     )
     models_dir: Path | None = option(

@@ -6,6 +6,7 @@ A dialect's `to_request` makes a TextRequest of a JSON body; what needs a model 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,7 +16,7 @@ from akunu.common.checks import integer
 from akunu.server.fields.common import UNREAD, WITHOUT_EFFECT
 from akunu.server.fields.table import Field, ignored_header, read
 from akunu.server.fields.thinking import with_wished_thinking
-from akunu.server.http.errors import invalid, unsupported
+from akunu.server.http.errors import ApiError, api_error, invalid, unsupported
 from akunu.server.prompts import ids_of, template_of
 from akunu.text.context_overflow import refuse_too_long, room
 from akunu.text.request import request_of
@@ -23,7 +24,6 @@ from akunu.tokenizers.fill_in import fill_in_of
 
 if TYPE_CHECKING:
     from akunu.model import Model
-    from akunu.server.http.errors import ApiError
     from akunu.server.served_model import ServedModel
     from akunu.server.settings import ServerSettings
     from akunu.text.async_text_stream import AsyncTextStream
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from akunu.text.deltas import Delta
     from akunu.tokenizers.tokenizer import Tokenizer
 
+_NUMBERED = re.compile(r"\bmessages\[(\d+)\]")
 _QUICK_CHARACTERS = 2_000  # of prompts, whose tokens are found while no one waits for long
 
 
@@ -116,6 +117,9 @@ class TextRequest:
     """Biases of all tokens of a text."""
     n: int = 1
     """How many texts of each prompt."""
+    _added_at: int = 0
+    _n_added: int = 0
+    """Where the conversation has messages of the model's preset, and how many."""
 
     def ignore(self, names: Iterable[str]) -> None:
         """Name further fields without effect."""
@@ -142,7 +146,7 @@ class TextRequest:
                 prompts = prepare()
             else:
                 prompts = await asyncio.get_running_loop().run_in_executor(None, prepare)
-        arguments = self._limited(self._adapted(model), model, settings)
+        arguments = self._limited(self._adapted(served, model), model, settings)
         streams: list[AsyncTextStream] = []
         for prompt in prompts:
             streams += self._streams(model, {**arguments, "prompt": prompt})
@@ -204,19 +208,44 @@ class TextRequest:
         refuse_too_long(model.tokenizer, [before, suffix], context)
         return fills_in.prompt(model.tokenizer, before, suffix)
 
-    def _adapted(self, model: Model) -> dict[str, Any]:
-        """Return the arguments, with the adapter that the name of the model asks for."""
+    def _adapted(self, served: ServedModel, model: Model) -> dict[str, Any]:
+        """Return the arguments, with the adapter that the model's name or preset asks for."""
         adapters = model._pipeline.adapters
         adapter = (self.model or "").rpartition(":")[2]
         if adapter not in adapters or adapter == self.model:
-            return self.arguments
+            adapter = served.preset.adapter
+            if not adapter or "adapters" in self.arguments:
+                return self.arguments
         return {**self.arguments, "adapters": adapter}
+
+    def failure(self, error: Exception, number: int = 0) -> ApiError:
+        """Return how an exception is answered; `number`: that of the text that it is about."""
+        name = self.prompt_name
+        prompt = name if isinstance(name, str) else name(number)
+        found = api_error(error, names=self.names, prompt=prompt)
+        if self._n_added:
+            found.message = _NUMBERED.sub(self._as_sent, found.message)
+        return found
+
+    def _as_sent(self, place: re.Match[str]) -> str:
+        """Return the place of a message as the client has numbered it."""
+        index = int(place[1])
+        if index < self._added_at:
+            return place[0]
+        if index < self._added_at + self._n_added:
+            return f"the model's {place[0]}"
+        return f"messages[{index - self._n_added}]"
 
     def fitted(self, served: ServedModel, model: Model) -> dict[str, Any]:
         """Return arguments that the model can follow; what it cannot is named in the headers."""
-        found = self._adapted(model)
-        if served.preset.system:
-            found = {**found, "messages": _with_system(found["messages"], served.preset.system)}
+        found = self._adapted(served, model)
+        preset = served.preset
+        if preset.system or preset.messages:
+            messages = found["messages"]
+            at, added = preset.added(messages)
+            self._added_at, self._n_added = at, len(added)
+            if added:
+                found = {**found, "messages": [*messages[:at], *added, *messages[at:]]}
         if "thinking" in found or "thinking_budget" in found:
             found, lost = with_wished_thinking(found, model, self.names)
             self.ignore(lost)
@@ -224,14 +253,6 @@ class TextRequest:
             template = template_of(model).source
             self.ignore(each for each in self.unread if each.rpartition(".")[2] not in template)
         return found
-
-
-def _with_system(messages: Any, text: str) -> Any:
-    """Return a conversation that begins with this system message, unless it has one."""
-    first = messages[0] if isinstance(messages, list) and messages else None
-    if isinstance(first, dict) and first.get("role") not in ("system", "developer"):
-        return [{"role": "system", "content": text}, *messages]
-    return messages
 
 
 def _size(prompt: Any) -> int:

@@ -155,6 +155,36 @@ def test_models_are_listed_shown_and_running(client: ollama.Client) -> None:
     assert client.chat(model="ember:latest", messages=SUM).message.content == "12 + 7 = 19"
 
 
+def test_a_model_is_created_copied_and_deleted() -> None:
+    client = ollama.Client(host=os.environ["AKUNU_CREATING_URL"])
+    steps = client.create(
+        "poet",
+        from_="ember",
+        system="Answer.",
+        template="{% for m in messages %}{{ m.content }}{% endfor %}",
+        parameters={"num_predict": 3, "stop": ["Q"]},
+        messages=[{"role": "user", "content": "A"}],
+        license=["free"],
+        stream=True,
+    )
+    assert [each.status for each in steps][-1] == "success"
+    assert client.create("poet", from_="ember", system="Answer.").status == "success"
+    assert client.copy("poet", "twin").status == "success"
+    created = {"poet", "twin"}
+    assert created <= {each.model for each in client.list().models}
+    shown = client.show("twin")
+    assert shown.modelfile
+    assert "SYSTEM" in shown.modelfile
+    assert shown.details is not None
+    assert shown.details.parent_model == "ember"
+    assert client.chat(model="twin", messages=SUM, options={"num_predict": 3}).eval_count == 3
+    assert {client.delete(each).status for each in created} == {"success"}
+    assert not created & {each.model for each in client.list().models}
+    with pytest.raises(ollama.ResponseError, match="not served") as caught:
+        client.create("x", from_="./model.gguf")
+    assert caught.value.status_code == 404
+
+
 def test_errors_say_what_is_wrong(client: ollama.Client) -> None:
     with pytest.raises(ollama.ResponseError) as caught:
         client.chat(model="nobody", messages=SUM)

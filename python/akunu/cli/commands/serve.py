@@ -15,6 +15,7 @@ from akunu.cli.wording import without_notation
 from akunu.errors import AkunuError
 from akunu.loading import refuse_unknown
 from akunu.options.text_options import LoadOptions
+from akunu.server.catalogue.created import CreatedModels
 from akunu.server.catalogue.discovered import discovering
 from akunu.server.configuration import from_environment, from_file
 from akunu.server.model_names import named_sources
@@ -39,7 +40,9 @@ def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str,
     everywhere = settings.all_models or settings.allow_pull or not named
     discover = discovering(settings.models_dir, everywhere=everywhere)
     presets = configured.presets
-    served = ServedModels.of(settings, named_sources(named or ["ember"]), discover, presets)
+    created = CreatedModels.of_user() if everywhere else None
+    sources = named_sources(named or ["ember"])
+    served = ServedModels.of(settings, sources, discover, presets, created)
 
     def ready(address: str) -> None:
         ends.enter_context(noted(address, served.names, servers_folder()))

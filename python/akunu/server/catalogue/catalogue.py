@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from akunu.errors import ArgumentError
 from akunu.options.text_options import LoadOptions
+from akunu.server.catalogue.created import LATEST, CreatedModel, CreatedModels
 from akunu.server.catalogue.presets import Preset
 from akunu.server.http.errors import ApiError, invalid
 from akunu.server.http.json_words import as_json
@@ -21,9 +22,18 @@ Discover = Callable[[], Mapping[str, str]]
 
 _OWN_FILES: Final = ("mmproj", "chat_template", "draft")
 """Options of loading that belong to one model: see `own_file_of`."""
-_LATEST: Final = ":latest"
 _LOOK_AGAIN_SECONDS: Final = 1.0
 """A name that is unknown makes the server look for new models, at most this often."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a look at this machine has found."""
+
+    there: Mapping[str, str]
+    """Sources of models in files, by name."""
+    created: Mapping[str, CreatedModel]
+    """Models that requests created, by name."""
 
 
 class Catalogue:
@@ -37,14 +47,19 @@ class Catalogue:
         pinned: Sequence[str] = (),
         discover: Discover | None = None,
         presets: Mapping[str, Preset] | None = None,
+        created: CreatedModels | None = None,
     ) -> None:
         """`sources`: what `akunu.load` takes, by name, or by several names with commas.
 
-        `pinned`: names of models that stay loaded. `presets`: by name. Raises ArgumentError for a
+        `pinned`: names of models that stay loaded. `presets`: by name. `created`: where models that
+        requests create are kept; None: this server has none. Raises ArgumentError for a
         name that is there twice, or pinned and not there.
         """
         self._options = options
         self._discover = discover
+        self.created = created
+        self.without_base: dict[str, CreatedModel] = {}
+        """Created models whose base is not here, by name."""
         self._looked_at = -_LOOK_AGAIN_SECONDS
         self.models: dict[str, ServedModel] = {}  # those of the command line first, in their order
         self.by_name: dict[str, ServedModel] = {}  # by all their names
@@ -78,25 +93,48 @@ class Catalogue:
             raise ArgumentError(f"{setting} is {name!r}; the models are {', '.join(self.by_name)}")
         return self.by_name[name]
 
-    def discovered(self) -> Mapping[str, str]:
+    def discovered(self) -> _Found:
         """Return what is on this machine now, for `update`; may be called in any thread."""
-        return {} if self._discover is None else self._discover()
+        return _Found(
+            {} if self._discover is None else self._discover(),
+            {} if self.created is None else self.created.read(),
+        )
 
-    def update(self, there: Mapping[str, str]) -> None:
+    def update(self, found: _Found) -> None:
         """Add models that came to this machine, and forget those that left it.
 
-        A discovered model whose name the command line has is left out, and one that is loaded
-        stays until it is unloaded.
+        A discovered or created model whose name the command line has is left out. A model that is
+        loaded stays as it is until it is unloaded.
         """
         self._looked_at = time.monotonic()
         for name, served in list(self.models.items()):
-            if served.is_discovered and name not in there and served.state == "unloaded":
+            if served.is_discovered and name not in found.there and served.is_unused:
                 del self.models[name], self.by_name[name]
         none: dict[str, Any] = dict.fromkeys(("adapters", *_OWN_FILES))
         own = replace(self._options, **none)
-        for name, source in there.items():
+        for name, source in found.there.items():
             if name not in self.by_name:
                 served = ServedModel(name, source, own, is_discovered=True)
+                self.models[name] = self.by_name[name] = served
+        self._update_created(found.created)
+
+    def _update_created(self, created: Mapping[str, CreatedModel]) -> None:
+        for name, served in list(self.models.items()):
+            now = created.get(name)
+            is_same = now == served.creation and now is not None and now.base in self.by_name
+            if served.creation is not None and not is_same and served.is_unused:
+                del self.models[name], self.by_name[name]
+        self.without_base = {
+            name: each for name, each in created.items() if each.base not in self.by_name
+        }
+        for name, each in created.items():
+            if name not in self.by_name and name not in self.without_base:
+                base = self.by_name[each.base]
+                served = ServedModel(
+                    name, base.source, replace(base.options, **dict(each.preset.loading))
+                )
+                served.preset = each.preset.over(base.preset)
+                served.creation, served.created = each, each.created
                 self.models[name] = self.by_name[name] = served
 
     def find(self, name: str) -> ServedModel:
@@ -105,22 +143,25 @@ class Catalogue:
         The exact name counts, then the same in other case, where that is only one. `:latest` after
         a name means nothing: Ollama's clients add it or leave it out.
         """
-        found = self._with_any_tag(name)
+        found = self.known(name)
         if found is None and time.monotonic() - self._looked_at >= _LOOK_AGAIN_SECONDS:
             self.update(self.discovered())
-            found = self._with_any_tag(name)
+            found = self.known(name)
         if found is None:
+            lost = self.without_base.get(name.removesuffix(LATEST))
             raise ApiError(
                 404,
                 f"the model {as_json(name)} is not served here; "
-                f"there is {', '.join(self._all_names())}",
+                + (f"its base {as_json(lost.base)} is missing; " if lost is not None else "")
+                + f"there is {', '.join(self._all_names())}",
                 param="model",
                 code="model_not_found",
             )
         return found
 
-    def _with_any_tag(self, name: str) -> ServedModel | None:
-        other = name.removesuffix(_LATEST) if name.endswith(_LATEST) else name + _LATEST
+    def known(self, name: str) -> ServedModel | None:
+        """Return the model of a name, also in other case or with another `:latest`; None: none."""
+        other = name.removesuffix(LATEST) if name.endswith(LATEST) else name + LATEST
         return self._known(name) or self._known(other)
 
     def _known(self, name: str) -> ServedModel | None:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import time
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 from akunu.model import Model
 from akunu.server.model_files import ModelFile, file_of
 from akunu.server.ollama.answer import now
+from akunu.server.ollama.modelfile import written_modelfile
 from akunu.server.prompts import template_of
 from akunu.server.served_model import Loaded, ServedModel
 from akunu.tokenizers.fill_in import fill_in_of
+
+_OLLAMAS_NAMES: Final = {
+    "max_tokens": "num_predict",
+    "repetition_penalty": "repeat_penalty",
+    "penalty_window": "repeat_last_n",
+}
 
 
 async def listed(served: ServedModel) -> dict[str, Any]:
@@ -22,7 +31,7 @@ async def listed(served: ServedModel) -> dict[str, Any]:
         "modified_at": now(served.created),
         "size": 0 if file is None else file.size,
         "digest": "" if file is None else file.digest,
-        "details": details(file),
+        "details": details(file, served),
     }
 
 
@@ -39,11 +48,12 @@ async def running(served: ServedModel, model: Loaded) -> dict[str, Any]:
     return found
 
 
-def details(file: ModelFile | None) -> dict[str, Any]:
+def details(file: ModelFile | None, served: ServedModel) -> dict[str, Any]:
     """Return the family, size and number format of a model."""
+    creation = served.creation
     family = "" if file is None else file.architecture
     return {
-        "parent_model": "",
+        "parent_model": "" if creation is None else creation.base,
         "format": "gguf",
         "family": family,
         "families": [family] if family else [],
@@ -57,14 +67,27 @@ async def described(served: ServedModel, model: Model) -> dict[str, Any]:
     config = model.config
     family = config.architecture
     file = await file_of(served)
+    creation, preset = served.creation, served.preset
+    template = model.tokenizer.chat_template or ""
+    parameters = "\n".join(_parameters(model, served))
+    licenses = () if creation is None else creation.license
+    modelfile = written_modelfile(
+        served.name if creation is None else creation.base,
+        template=template,
+        system=preset.system,
+        adapter=preset.adapter,
+        parameters=parameters,
+        messages=preset.messages,
+        licenses=licenses,
+    )
     return {
-        "modelfile": "",
-        "license": "",
-        "parameters": "\n".join(
-            f"{name} {value}" for name, value in model.sampling_defaults.items()
-        ),
-        "template": model.tokenizer.chat_template or "",
-        "details": details(file),
+        "modelfile": modelfile,
+        "license": "\n".join(licenses),
+        "parameters": parameters,
+        "template": template,
+        "system": preset.system,
+        "messages": [dict(each) for each in preset.messages],
+        "details": details(file, served),
         "model_info": {
             "general.architecture": family,
             "general.basename": config.name,
@@ -80,6 +103,15 @@ async def described(served: ServedModel, model: Model) -> dict[str, Any]:
         "capabilities": capabilities(model),
         "modified_at": now(served.created),
     }
+
+
+def _parameters(model: Model, served: ServedModel) -> Iterator[str]:
+    """Yield a line for each parameter, by Ollama's names."""
+    if served.creation is not None and "context" in served.preset.loading:
+        yield f"num_ctx {served.preset.loading['context']}"
+    for name, value in model.sampling_defaults.items():
+        for each in value if isinstance(value, (list, tuple)) else [value]:
+            yield f"{_OLLAMAS_NAMES.get(name, name)} {json.dumps(each, ensure_ascii=False)}"
 
 
 def capabilities(model: Model) -> list[str]:

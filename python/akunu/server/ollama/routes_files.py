@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from akunu.errors import ArgumentError
 from akunu.hub import local_models, names
 from akunu.hub.names import RepoName
+from akunu.server.catalogue.created import LATEST
 from akunu.server.catalogue.pulls import PullProgress
 from akunu.server.fields.common import model_name
 from akunu.server.fields.table import (
@@ -62,7 +63,7 @@ async def pull(request: Request) -> Response:
 
     Another request for the same model joins the download, and it continues without clients.
     """
-    state = _allowing(request)
+    state = allowing(request)
     found = read(PULL_FIELDS, await json_object(request))
     name = _repository(found.options.get("model"))
     headers = ignored_header(found.ignored)
@@ -98,18 +99,29 @@ def _line(step: PullProgress) -> dict[str, Any]:
     openapi_extra=body_of(DELETE_FIELDS, required=["model"]),
 )
 async def delete(request: Request) -> Response:
-    """Delete a model from Hugging Face's cache; 409 while requests use it or it is downloaded."""
-    state = _allowing(request)
+    """Delete a created model or one of Hugging Face's cache; 409 while used or downloaded."""
+    state = allowing(request)
     found = read(DELETE_FIELDS, await json_object(request))
     if "model" not in found.options:
         raise invalid("model", "model is missing", "missing_required_parameter")
+    created = state.models.created(found.options["model"].removesuffix(LATEST))
+    if created is not None:
+        await state.models.delete_created(created)
+        return JsonResponse({}, headers=ignored_header(found.ignored))
     served = state.models.find(found.options["model"])
     name = names.parse_repo(served.name)
     if name is None or not served.is_discovered or served.source != served.name:
         raise invalid(
             "model",
             f"{served.name} cannot be deleted: only models that the server found in Hugging Face's "
-            "cache can",
+            "cache, and created ones, can",
+        )
+    if needing := state.models.created_from(served.name):
+        raise ApiError(
+            409,
+            f"{', '.join(needing)} {'was' if len(needing) == 1 else 'were'} created from "
+            f"{served.name}: delete {'it' if len(needing) == 1 else 'them'} first",
+            param="model",
         )
     if state.pulls.is_under_way(name):
         raise ApiError(409, f"{served.name} is being downloaded", param="model")
@@ -123,13 +135,13 @@ def _delete(name: RepoName) -> None:
     local_models.remove(local_models.to_remove(name))
 
 
-def _allowing(request: Request) -> ServerState:
+def allowing(request: Request) -> ServerState:
     """Return the state of a server that allows this; ApiError for another one."""
     state = state_of(request)
     if not state.settings.allow_pull:
         raise ApiError(
             403,
-            "this server does not download or delete models: start it with --allow-pull",
+            "this server does not download, create or delete models: start it with --allow-pull",
             code="not_allowed",
         )
     return state

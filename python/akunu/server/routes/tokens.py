@@ -154,7 +154,7 @@ async def apply_template(request: Request) -> Response:
         try:
             ids = await prompt_of(model, asked.fitted(served, model))
         except Exception as error:
-            raise api_error(error, names=asked.names) from error
+            raise asked.failure(error) from error
 
         def work(model: Model) -> dict[str, Any]:
             return {"prompt": model.tokenizer.decode(ids), "tokens": ids, "count": len(ids)}
