@@ -45,8 +45,10 @@ from akunu.server.routes import routers
 from akunu.server.routes.described import with_answers
 from akunu.server.settings import ServerSettings
 from akunu.server.state import ServerState, entry_of
+from akunu.server.stored import routes_batches, routes_files
 from akunu.server.stored import routes_responses as stored_responses
-from akunu.server.stored.store import store_of
+from akunu.server.stored.batches import Batches
+from akunu.server.stored.store import FolderStore, store_of
 
 _LOG = logging.getLogger("akunu.server")
 
@@ -80,11 +82,18 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        batches = None
+        if isinstance(state.store, FolderStore):
+            batches = Batches(app, state.store, max(1, settings.max_waiting * 3 // 4))
+            app.state.akunu_batches = batches
+            batches.resume()
         state.is_ready = True
         try:
             yield
         finally:
             state.is_ready = False
+            if batches is not None:
+                await batches.close()
             state.workers.close()
             state.pulls.close()
             if state.journal is not None:
@@ -133,6 +142,8 @@ def all_routers() -> list[tuple[str, APIRouter]]:
         routes_completions.router,
         routes_responses.router,
         stored_responses.router,
+        routes_files.router,
+        routes_batches.router,
         routes_audio.router,
         anthropic_routes.router,
         *routers("router"),

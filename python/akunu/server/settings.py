@@ -354,13 +354,13 @@ class ServerSettings(ModelOptions):
         None,
         _path,
         "A folder that keeps answers to requests with an Idempotency-Key, so that they "
-        "can be resumed.",
+        "can be resumed, and stored responses, files and batches.",
         "FOLDER",
     )
     journal_size: int = option(
         2**30,
         Integers(1, None),
-        "The most bytes of the journal; the oldest answers are deleted.",
+        "The most bytes of the journal's answers; the oldest are deleted. Also of its files.",
         "BYTES",
     )
     journal_seconds: float = option(

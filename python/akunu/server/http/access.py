@@ -30,6 +30,8 @@ from akunu.server.page_routes import is_page
 from akunu.server.settings import ServerSettings
 
 OPEN_PATHS: Final = frozenset({"/health", "/ready"})
+WITHIN: Final = "akunu_within"
+"""A key of the scopes of requests that the application sends itself, for an owner it knows."""
 _ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _MOST_HEADERS: Final = 64 << 10  # bytes, names and values
 _MOST_HOSTS: Final = 64  # that are remembered
@@ -89,7 +91,8 @@ class Access:
             await send(message)
 
         try:
-            refusal = self._refusal(scope, headers, entry) if self._is_guarded else None
+            is_guarded = self._is_guarded and WITHIN not in scope
+            refusal = self._refusal(scope, headers, entry) if is_guarded else None
             if refusal is None:
                 limited = _Body(receive, self._settings, entry)
                 apart = compiling_apart(self._workers) if self._workers else nullcontext()
@@ -103,7 +106,7 @@ class Access:
                 answer = _answer(refusal, scope, entry)
                 await answer(scope, receive, marked)
         except asyncio.CancelledError:
-            if not self._is_guarded:  # the front has cancelled it
+            if not self._is_guarded or WITHIN in scope:  # its sender has cancelled it
                 raise
             # The server ends, and this took longer than it may. A stream that had begun got
             # an error.

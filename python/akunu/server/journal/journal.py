@@ -227,6 +227,11 @@ class Journal:
         """Where it is."""
         return self._folder
 
+    @property
+    def most_bytes(self) -> int:
+        """How large it may be."""
+        return self._most_bytes
+
     def wrote(self, n_bytes: int) -> None:
         """Count what was written to another file in its folder, and delete what is old."""
         self._n_bytes += n_bytes

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import Query
 
 from akunu.common.clock_and_ids import random_hex
 from akunu.server.http.errors import ApiError
 
-MOST_ON_A_PAGE: Final = 100
+Limit = Annotated[int, Query(ge=1, le=100)]
+"""How many things a page has; of routes."""
+Order = Literal["asc", "desc"]
 _PREFIXES: Final[Mapping[str, str]] = {
     "message": "msg",
     "function_call": "fc",

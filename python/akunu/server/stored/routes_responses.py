@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from akunu.server.http.json_body import JsonResponse
-from akunu.server.stored.items import MOST_ON_A_PAGE, page_of
+from akunu.server.stored.items import Limit, Order, page_of
 from akunu.server.stored.responses import StoredResponses
 
 router = APIRouter(prefix="/responses", tags=["responses"])
-Limit = Annotated[int, Query(ge=1, le=MOST_ON_A_PAGE)]
-Order = Literal["asc", "desc"]
 
 
 @router.get("/{response_id}", summary="A stored response", response_model=None)
@@ -39,6 +35,6 @@ async def input_items(
     limit: Limit = 20,
     order: Order = "desc",
 ) -> Response:
-    """Return a page of the items of its own input, without those of responses before it."""
+    """Return a page of the items that the request had as `input`."""
     items = StoredResponses.of(request).find(response_id)["input"]
     return JsonResponse(page_of(items, after=after, limit=limit, order=order))

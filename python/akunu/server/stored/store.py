@@ -13,6 +13,7 @@ from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final, Protocol
 
 from akunu.server.http.errors import ApiError
@@ -110,18 +111,20 @@ class FolderStore:
         self.folder = journal.folder / "objects"
         # Waiting for the disk delays no text; a process that is killed has written already.
         self._syncing = ThreadPoolExecutor(1, "akunu store")
+        self._lock = Lock()  # reading a file cuts off what is not whole
 
     def find(self, key: Key) -> list[Record]:
         """Return the records of an object, which counts as used."""
         path = self._path(key)
         if path is None or not path.exists():
             return []
-        file = JournalFile(path)
-        try:
-            os.utime(path)
-            return file.read()
-        finally:
-            file.close()
+        with self._lock:
+            file = JournalFile(path)
+            try:
+                os.utime(path)
+                return file.read()
+            finally:
+                file.close()
 
     def add(self, key: Key, record: Record) -> None:
         """Add a record; when this is over, it outlives the process."""
@@ -131,15 +134,16 @@ class FolderStore:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise too_full(error.strerror or str(error)) from None
-        file = JournalFile(path)
-        try:
-            file.read()  # which finds its end
-            n_bytes = file.append(record)
-        except BaseException:
-            if not path.stat().st_size:
-                path.unlink()
-            file.close()
-            raise
+        with self._lock:
+            file = JournalFile(path)
+            try:
+                file.read()  # which finds its end
+                n_bytes = file.append(record)
+            except BaseException:
+                if not path.stat().st_size:
+                    path.unlink()
+                file.close()
+                raise
         self._syncing.submit(self._sync, file, n_bytes)
 
     def _sync(self, file: JournalFile, n_bytes: int) -> None:
@@ -154,13 +158,26 @@ class FolderStore:
         path = self._path(key)
         if path is None or not path.exists():
             return False
-        path.unlink()
+        with self._lock:
+            path.unlink()
         return True
 
-    def keys(self, kind: str) -> list[Key]:
-        """Return the keys of all objects of a kind that lasts, the oldest first."""
-        paths = sorted(self.folder.glob(f"*/{kind}/*{_LASTING}"), key=_changed)
+    def keys(self, kind: str, owner: str | None = None) -> list[Key]:
+        """Return the keys of all objects of a kind that lasts; `owner`: of this one only."""
+        owners = "*" if owner is None else _folder_of(owner)
+        paths = self.folder.glob(f"{owners}/{kind}/*{_LASTING}")
         return [(_owner_of(path), kind, path.name.removesuffix(_LASTING)) for path in paths]
+
+    def content(self, owner: str, name: str) -> Path:
+        """Return where the content of a file is, in a folder that exists. `name`: a file's id."""
+        folder = self.folder / _folder_of(owner) / "contents"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder / name
+
+    def free_bytes(self) -> int:
+        """Return how many bytes of files there is still room for."""
+        sizes = (path.stat().st_size for path in self.folder.glob("*/contents/*"))
+        return self._journal.most_bytes - sum(sizes)
 
     def close(self) -> None:
         """Have on the disk what was written."""
@@ -180,13 +197,6 @@ def _folder_of(owner: str) -> str:
 
 def _owner_of(path: Path) -> str:
     return bytes.fromhex(path.parts[-3][1:]).decode()
-
-
-def _changed(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
 
 
 def sync_folder(folder: Path) -> None:
