@@ -42,6 +42,8 @@ def test_a_call_is_shown_and_its_result_goes_back_to_the_model(opened: Any) -> N
         },
         {"role": "tool", "tool_call_id": "call_1", "content": "24 degrees"},
     ]
+    assert not page.is_visible(".call pre")  # what was done is folded
+    page.click(".call summary")
     assert '"city": "Rome"' in page.inner_text(".call")
     assert "24 degrees" in page.inner_text(".call")
 

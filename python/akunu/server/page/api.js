@@ -37,7 +37,7 @@ export const key = {
  */
 async function request(path, options = {}) {
   /** @type {Record<string, string>} */
-  const headers = { "content-type": "application/json" };
+  const headers = { "content-type": "application/json", .../** @type {Record<string, string>} */ (options.headers) };
   if (key.get()) headers.authorization = `Bearer ${key.get()}`;
   let answer;
   try {
@@ -67,7 +67,7 @@ function asError(error, status, retryAfter = 0) {
   const more = { status, code: error.code ?? "", facts: error, retryAfter };
   if (status === 401) return new ServerError("key", said, more);
   if (error.code === "context_length_exceeded") return new ServerError("full", said, more);
-  if (status === 429 || status === 503) return new ServerError("busy", said, more);
+  if (status === 429 || status === 503 || error.code === "server_stopping") return new ServerError("busy", said, more);
   return new ServerError("other", said, more);
 }
 
@@ -93,23 +93,27 @@ export async function checkImage(model, url) {
  * Ask for a reply; yields the chunks of OpenAI's API as they arrive.
  * @param {Record<string, any>} body
  * @param {AbortSignal} signal
+ * @param {{key: string, event: number}} sent the key by which a server with a journal knows the request, and the last event that is here
  * @param {(names: string[]) => void} onIgnored gets the names of the fields that the server ignored
- * @returns {AsyncGenerator<any>}
+ * @returns {AsyncGenerator<{chunk: any, event: number}>} `event` is 0 without a journal
  */
-export async function* streamChat(body, signal, onIgnored) {
-  const answer = await request("chat/completions", { method: "POST", body: JSON.stringify(body), signal });
-  const ignored = answer.headers.get("x-akunu-ignored");
-  if (ignored) onIgnored(ignored.split(", ").map(decodeURIComponent));
+export async function* streamChat(body, signal, sent, onIgnored) {
+  /** @type {Record<string, string>} */
+  const headers = { "idempotency-key": sent.key };
+  if (sent.event) headers["last-event-id"] = String(sent.event);
+  const answer = await request("chat/completions", { method: "POST", body: JSON.stringify(body), signal, headers });
+  const ignored = answer.headers.get("x-akunu-ignored")?.split(", ").map(decodeURIComponent).filter((each) => !(each in headers));
+  if (ignored?.length) onIgnored(ignored);
   let isComplete = false;
   try {
-    for await (const data of events(answer.body)) {
+    for await (const { data, id } of events(answer.body)) {
       if (data === "[DONE]") {
         isComplete = true;
         continue;
       }
       const chunk = JSON.parse(data);
       if (chunk.error) throw asError(chunk.error, Number(chunk.error.status) || 500);
-      yield chunk;
+      yield { chunk, event: Number(id) || 0 };
     }
   } catch (error) {
     if (error instanceof ServerError || /** @type {Error} */ (error).name === "AbortError") throw error;
@@ -119,9 +123,9 @@ export async function* streamChat(body, signal, onIgnored) {
 }
 
 /**
- * Server-sent events: the data of each.
+ * Server-sent events: the data and the id of each.
  * @param {ReadableStream<Uint8Array> | null} body
- * @returns {AsyncGenerator<string>}
+ * @returns {AsyncGenerator<{data: string, id: string}>}
  */
 async function* events(body) {
   if (!body) return;
@@ -135,8 +139,9 @@ async function* events(body) {
       const parts = rest.split(/\r?\n\r?\n/);
       rest = parts.pop() ?? "";
       for (const part of parts) {
-        const lines = part.split(/\r?\n/).filter((line) => line.startsWith("data:"));
-        if (lines.length) yield lines.map((line) => line.slice(5).trimStart()).join("\n");
+        const lines = part.split(/\r?\n/);
+        const of = (/** @type {string} */ name) => lines.filter((line) => line.startsWith(`${name}:`)).map((line) => line.slice(name.length + 1).trimStart());
+        if (of("data").length) yield { data: of("data").join("\n"), id: of("id")[0] ?? "" };
       }
       if (done) return;
     }

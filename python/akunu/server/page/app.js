@@ -6,13 +6,14 @@ import * as tree from "./conversation.js";
 import { askForKey, showData, showHelp } from "./dialogs.js";
 import { h, icon, iconButton, notify, say } from "./dom.js";
 import { listenToKeys } from "./keyboard.js";
+import { Library } from "./library.js";
 import { Models } from "./models.js";
 import { Pictures } from "./pictures.js";
-import { Replies } from "./replies.js";
+import { Replies, onceFree } from "./replies.js";
 import { countSettings } from "./settings.js";
 import { showSettings } from "./settings_dialog.js";
 import { Sidebar } from "./sidebar.js";
-import { Store, kept } from "./store.js";
+import { kept } from "./store.js";
 import { Thread } from "./thread.js";
 
 /**
@@ -25,17 +26,15 @@ const THEMES = ["system", "light", "dark"];
 const NARROW = matchMedia("(max-width: 899px)");
 
 class App {
-  /** @param {Store<Conversation>} store @param {Pictures} pictures @param {Conversation[]} conversations */
-  constructor(store, pictures, conversations) {
-    this.store = store;
+  /** @param {Library} library @param {Pictures} pictures */
+  constructor(library, pictures) {
+    this.library = library;
     this.pictures = pictures;
-    this.conversations = new Map(conversations.map((each) => [each.id, each]));
+    this.conversations = library.all;
     /** @type {Conversation} */
     this.current = this.fresh();
-    this.savedAt = 0;
     this.frame = 0;
-    this.others = typeof BroadcastChannel === "function" ? new BroadcastChannel("akunu") : null;
-    this.replies = new Replies(pictures, (...each) => this.replyGrew(...each), (...each) => this.replyEnded(...each));
+    this.replies = new Replies(pictures, (...each) => this.replyGrew(...each), (...each) => this.replyEnded(...each), () => this.models.refresh());
     this.models = new Models({
       chosen: (id) => this.chooseModel(id),
       known: () => {
@@ -47,6 +46,7 @@ class App {
     this.thread = new Thread({
       pictures,
       retry: (message) => this.retry(message),
+      continue: (message) => this.continue(message),
       edit: (message, text, images) => this.edit(message, text, images),
       step: (message, by) => this.step(message, by),
       answerCalls: (message, results) => this.answerCalls(message, results),
@@ -101,7 +101,7 @@ class App {
     this.showSidebar(!NARROW.matches && kept.get("sidebar") !== "closed");
     this.showTheme();
     this.open(location.hash.slice(1) || null);
-    if (!this.store.isKept) notify("This browser stores nothing for this page: conversations are lost when the tab is closed.");
+    if (!this.library.store.isKept) notify("This browser stores nothing for this page: conversations are lost when the tab is closed.");
     this.models.refresh();
   }
 
@@ -112,13 +112,14 @@ class App {
     });
     addEventListener("hashchange", () => this.open(location.hash.slice(1) || null));
     addEventListener("pagehide", () => {
-      for (const id of this.replies.running.keys()) this.store.put(/** @type {Conversation} */ (this.conversations.get(id)));
+      for (const id of this.replies.running.keys()) this.library.flush(id);
     });
     NARROW.addEventListener("change", () => this.showSidebar(!NARROW.matches));
-    if (this.others) this.others.onmessage = () => this.reload();
+    this.library.follow((id) => this.replies.written(id), (removed) => this.drawOthers(removed));
     listenToKeys({
       stop: () => this.stopOrClose(),
       retry: () => this.retryLast(),
+      continue: () => this.continueLast(),
       search: () => {
         this.showSidebar(true);
         this.sidebar.search.focus();
@@ -230,13 +231,28 @@ class App {
   retry(message) {
     if (this.isRunning || message.role !== "assistant") return;
     const { current } = this;
-    // A reply that failed before its first word is not kept as a version.
-    if (message.failure && !message.content && !message.reasoning) delete current.messages[message.id];
     current.model = this.models.current ?? current.model;
-    const reply = tree.add(current, message.parent, { role: "assistant", model: current.model ?? undefined });
+    // A reply that failed before its first word is not kept as a version.
+    const isEmpty = message.failure && !message.content && !message.reasoning && !message.toolCalls?.length;
+    const reply = isEmpty ? message : tree.add(current, message.parent, { role: "assistant", model: current.model ?? undefined });
     say("The model is answering again");
     this.replies.write(current, reply);
     this.draw();
+  }
+
+  /** Have the model write on where a reply was cut. @param {Message} message */
+  continue(message) {
+    if (this.isRunning || !tree.canContinue(message)) return;
+    this.current.model = this.models.current ?? this.current.model;
+    say("The model continues");
+    this.replies.write(this.current, message);
+    this.draw();
+  }
+
+  continueLast() {
+    const messages = tree.path(this.current);
+    const last = messages[messages.length - 1];
+    if (last) this.continue(last);
   }
 
   retryLast() {
@@ -312,7 +328,7 @@ class App {
 
   /** @param {Conversation} conversation @param {Message} message */
   replyGrew(conversation, message) {
-    if (Date.now() - this.savedAt > SAVED_EVERY_MS) this.save(conversation);
+    if (Date.now() - this.library.savedAt > SAVED_EVERY_MS) this.library.save(conversation, message.id);
     if (conversation !== this.current || this.frame) return;
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
@@ -321,8 +337,14 @@ class App {
   }
 
   /** @param {Conversation} conversation @param {Message} message */
-  replyEnded(conversation, message) {
-    this.save(conversation);
+  async replyEnded(conversation, message) {
+    const saved = this.library.save(conversation, message.id);
+    this.showEnd(conversation, message);
+    await saved;
+  }
+
+  /** @param {Conversation} conversation @param {Message} message */
+  showEnd(conversation, message) {
     if (conversation === this.current) this.draw();
     else this.drawList();
     const { failure, finish } = message;
@@ -338,28 +360,38 @@ class App {
   // Conversations
 
   /** @param {Conversation} conversation */
-  async save(conversation) {
-    if (!this.conversations.has(conversation.id)) return; // deleted meanwhile
-    this.savedAt = Date.now();
-    try {
-      await this.store.put(conversation);
-      this.others?.postMessage("changed");
-    } catch (error) {
-      notify(`This chat could not be stored: ${/** @type {Error} */ (error).message}. Export it, or delete other chats.`);
+  save(conversation) {
+    return this.library.save(conversation, this.replies.written(conversation.id));
+  }
+
+  /** Another tab changed something. @param {string | null} removed a conversation that it deleted */
+  drawOthers(removed) {
+    if (removed === this.current.id && this.isNew) this.open(null);
+    else if (removed) this.drawList();
+    else this.draw();
+  }
+
+  /** Replies that were under way when their page was closed: the rest comes from the server's journal, or is missing. */
+  async finishReplies() {
+    for (const conversation of this.conversations.values()) {
+      for (const { id, role, finish, failure } of Object.values(conversation.messages)) {
+        if (role === "assistant" && !finish && !failure) onceFree(id, () => this.finishReply(conversation, id));
+      }
     }
   }
 
-  /** Another tab changed something. */
-  async reload() {
-    const isMine = (/** @type {string} */ id) => this.replies.isRunning(id);
-    const wasNew = this.isNew;
-    const all = new Map((await this.store.all()).map((each) => [each.id, each]));
-    for (const id of this.conversations.keys()) if (!all.has(id) && !isMine(id)) this.conversations.delete(id);
-    for (const [id, each] of all) if (!isMine(id)) this.conversations.set(id, each);
-    const same = this.conversations.get(this.current.id);
-    if (same) this.current = same;
-    else if (!wasNew) this.open(null);
-    this.draw();
+  /** @param {Conversation} conversation @param {string} id the message's */
+  async finishReply(conversation, id) {
+    await this.library.read(conversation.id, this.replies.written(conversation.id)); // the tab that wrote it may have ended it
+    const message = conversation.messages[id];
+    if (!message || message.finish || message.failure) return;
+    if (message.sent?.event && !this.replies.isRunning(conversation.id)) this.replies.resume(conversation, message);
+    else {
+      message.finish = "interrupted";
+      delete message.sent;
+      this.library.save(conversation, id);
+    }
+    if (conversation === this.current) this.draw();
   }
 
   /** @param {string} id @param {string} title */
@@ -379,8 +411,7 @@ class App {
     this.conversations.delete(id);
     if (conversation === this.current) this.open(null);
     this.drawList();
-    await this.store.remove(id);
-    this.others?.postMessage("changed");
+    await this.library.remove([id]);
     /** @type {[string, Blob | undefined][]} */
     const files = [];
     for (const each of imagesOf([conversation])) files.push([each, await this.pictures.get(each)]);
@@ -409,12 +440,10 @@ class App {
       removeAll: async () => {
         for (const each of all) {
           this.replies.stop(each.id);
-          this.conversations.delete(each.id);
-          await this.store.remove(each.id);
           kept.set(`draft.${each.id}`, null);
           kept.set(`draft.${each.id}.images`, null);
         }
-        this.others?.postMessage("changed");
+        await this.library.remove(all.map((each) => each.id));
         await this.dropImages(imagesOf(all));
         this.open(null);
         this.drawList();
@@ -509,20 +538,10 @@ function usedImages(conversations) {
   return new Set([...imagesOf(conversations), ...drafts.map((each) => each.id)]);
 }
 
-/** Replies that were under way when the page was closed say so. @param {Conversation[]} conversations */
-function closeInterrupted(conversations) {
-  for (const each of conversations) {
-    for (const message of Object.values(each.messages)) {
-      if (message.role === "assistant" && !message.finish && !message.failure) message.finish = "interrupted";
-    }
-  }
-}
-
-const store = await Store.open("akunu", "conversations");
-const conversations = await store.all();
-closeInterrupted(conversations);
+const library = await Library.open();
 const pictures = await Pictures.open();
-const app = new App(store, pictures, conversations);
+const app = new App(library, pictures);
 app.mount(/** @type {HTMLElement} */ (document.getElementById("app")));
+app.finishReplies();
 // Without the conversations it is unknown what they have. What fails is done the next time.
-if (store.isKept) pictures.sweep(usedImages(conversations)).catch(() => {});
+if (library.store.isKept) pictures.sweep(usedImages([...library.all.values()])).catch(() => {});

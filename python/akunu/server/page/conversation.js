@@ -3,11 +3,14 @@
 /**
  * @typedef {{id: string, name: string, arguments: string}} ToolCall
  * @typedef {{message: string, kind: string, code: string, facts: any, retryAfter: number}} Failure
- * @typedef {{firstTokenMs: number | null, totalMs: number, tokensPerSecond: number | null,
+ * @typedef {{firstTokenMs: number | null, totalMs: number, tokensPerSecond: number | null, promptPerSecond?: number | null,
  *   promptTokens: number, cachedTokens: number, completionTokens: number}} Stats
+ * @typedef {{key: string, event: number, model: string | null, settings: Record<string, any>,
+ *   before: {content: number, reasoning: number, tokens: number} | null}} Sent
+ *   a request whose reply is not complete: enough to send the same bytes again. `before` has the lengths of what it continues.
  * @typedef {{id: string, parent: string | null, role: "user" | "assistant" | "tool", content: string,
  *   created: number, reasoning?: string, toolCalls?: ToolCall[], toolCallId?: string, model?: string,
- *   stats?: Stats, finish?: string, failure?: Failure, ignored?: string[],
+ *   stats?: Stats, finish?: string, failure?: Failure, ignored?: string[], sent?: Sent,
  *   images?: import("./pictures.js").Picture[]}} Message
  * @typedef {{id: string, title: string, created: number, updated: number, model: string | null,
  *   settings: Record<string, any>, messages: Record<string, Message>,
@@ -49,13 +52,20 @@ export function versions(conversation, parent) {
  * @returns {Message[]}
  */
 export function path(conversation) {
+  /** @type {Map<string | null, Message[]>} */
+  const following = new Map(); // looked up once for all: a long conversation has hundreds of messages
+  for (const each of Object.values(conversation.messages)) {
+    const others = following.get(each.parent);
+    if (others) others.push(each);
+    else following.set(each.parent, [each]);
+  }
   /** @type {Message[]} */
   const found = [];
   /** @type {string | null} */
   let parent = null;
   for (;;) {
-    const all = versions(conversation, parent);
-    if (!all.length) return found;
+    const all = following.get(parent)?.sort((a, b) => a.created - b.created);
+    if (!all) return found;
     /** @type {string | undefined} */
     const chosen = conversation.chosen[parent ?? ROOT];
     /** @type {Message} */
@@ -91,6 +101,27 @@ export function choose(conversation, message) {
   conversation.chosen[message.parent ?? ROOT] = message.id;
 }
 
+/**
+ * Take over what another tab stored. Its messages are the newer ones, but for the one that this tab writes.
+ * @param {Conversation} mine
+ * @param {Conversation} stored
+ * @param {string} [written] the id of that message
+ */
+export function takeOver(mine, stored, written) {
+  for (const [id, message] of Object.entries(stored.messages)) {
+    const here = mine.messages[id];
+    if (id === written) continue;
+    if (!here) mine.messages[id] = message;
+    else {
+      // The same object: what shows it has it.
+      for (const name of Object.keys(here)) if (!(name in message)) delete here[/** @type {keyof Message} */ (name)];
+      Object.assign(here, message);
+    }
+  }
+  mine.chosen = { ...stored.chosen, ...mine.chosen };
+  return mine;
+}
+
 /** @param {string} text */
 export function titleOf(text) {
   const line = text.trim().split("\n", 1)[0].replace(/^[#>\s]+/, "");
@@ -120,8 +151,9 @@ export function upTo(conversation, last) {
  * @param {Conversation} conversation
  * @param {string | null} last the id of the last message
  * @param {Map<string, string>} urls data: URLs of the images; those that are not there are not sent
+ * @param {Record<string, any>} settings
  */
-export function messagesFor(conversation, last, urls) {
+export function messagesFor(conversation, last, urls, settings) {
   /** @type {any[]} */
   const found = [];
   for (const each of upTo(conversation, last)) {
@@ -132,7 +164,7 @@ export function messagesFor(conversation, last, urls) {
     if (message.role === "user" && before?.role === "user") before.content = joined(before.content, message.content);
     else found.push(message);
   }
-  const system = conversation.settings.system?.trim();
+  const system = settings.system?.trim();
   if (system) found.unshift({ role: "system", content: system });
   return found;
 }
@@ -161,6 +193,18 @@ function asSent(message, urls) {
     }));
   }
   return sent;
+}
+
+/** The reply that a request continues, as it was before. @param {Message} message @param {NonNullable<Sent["before"]>} before */
+export function partOf(message, before) {
+  const reasoning = message.reasoning?.slice(0, before.reasoning);
+  return { role: "assistant", content: message.content.slice(0, before.content), ...(reasoning ? { reasoning_content: reasoning } : {}) };
+}
+
+/** Whether the model can write on at the end of a reply. @param {Message} message */
+export function canContinue(message) {
+  const isCut = message.failure ? !["full", "key"].includes(message.failure.kind) : ["length", "stopped", "interrupted", "edited"].includes(message.finish ?? "");
+  return isCut && !message.toolCalls?.length && Boolean(message.content || message.reasoning);
 }
 
 /** A text, or the images in front of one. @param {Message} message @param {Map<string, string>} urls */

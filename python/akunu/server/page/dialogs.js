@@ -56,9 +56,11 @@ export const SHORTCUTS = [
   ["Enter", "Send"],
   ["Shift+Enter", "New line"],
   [`${MOD}+V`, "Attach a copied image, if the model reads images"],
-  ["Esc", "Stop the reply"],
+  ["Esc", "Stop the reply, end an edit, close a dialog"],
   ["↑", "In an empty field: edit the last message"],
+  [`${MOD}+Enter`, "While a message is edited: send it"],
   [`${MOD}+Shift+Enter`, "Generate the last reply again"],
+  [`${MOD}+Shift+.`, "Continue a reply that was cut"],
   [`${MOD}+K`, "Search conversations"],
   [`${MOD}+Shift+O`, "New chat"],
   [`${MOD}+.`, "Settings of this chat"],
@@ -70,7 +72,7 @@ export function showHelp() {
   openDialog("Keyboard", "help-sheet",
     h("dl", { class: "shortcuts" }, ...SHORTCUTS.flatMap(([keys, what]) => [
       h("dt", {}, ...keys.split("+").map((each) => h("kbd", {}, each))), h("dd", {}, what)])),
-    h("p", { class: "help" }, "An edited message or a new reply is a new version; ‹ and › switch between versions. Conversations, images and drafts stay in this browser; the server stores none of them."));
+    h("p", { class: "help" }, "An edited message or a new reply is a new version; ‹ and › switch between versions. Conversations, images and drafts stay in this browser. A server with a journal keeps replies for a day, so that they survive a lost connection; other servers store nothing."));
 }
 
 /**

@@ -1,7 +1,7 @@
 // Keys that work anywhere on the page; `SHORTCUTS` in dialogs.js lists them for people.
 
 /**
- * @param {{stop: () => boolean, retry: () => void, search: () => void, begin: () => void,
+ * @param {{stop: () => boolean, retry: () => void, continue: () => void, search: () => void, begin: () => void,
  *   settings: () => void, sidebar: () => void, help: () => void}} actions
  */
 export function listenToKeys(actions) {
@@ -14,7 +14,7 @@ export function listenToKeys(actions) {
     if (!(event.ctrlKey || event.metaKey) || event.altKey) return;
     /** @type {Record<string, () => void>} */
     const wanted = event.shiftKey
-      ? { o: actions.begin, enter: actions.retry }
+      ? { o: actions.begin, enter: actions.retry, ".": actions.continue, ">": actions.continue, ":": actions.continue }
       : { k: actions.search, ".": actions.settings, b: actions.sidebar, "/": actions.help };
     const act = wanted[event.key.toLowerCase()];
     if (!act) return;

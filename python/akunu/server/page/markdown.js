@@ -46,10 +46,13 @@ export class MarkdownView {
     this.element = h("div", { class: "prose" });
     /** @type {{raw: string, nodes: Node[]}[]} */
     this.blocks = [];
+    this.text = "";
   }
 
   /** @param {string} text */
   show(text) {
+    if (text === this.text) return; // a long conversation is drawn again at the end of each reply
+    this.text = text;
     const tokens = marked.lexer(text).filter((each) => each.type !== "space");
     let same = 0;
     // A definition of a link at the end may change what stands above: then all is drawn.

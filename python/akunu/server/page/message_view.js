@@ -1,13 +1,14 @@
 // One message as it is shown: text, thoughts, calls, what it cost, what went wrong, what one can do.
 
 import { pictureList } from "./attachments.js";
+import { canContinue } from "./conversation.js";
 import { copyButton, h, iconButton } from "./dom.js";
 import { MarkdownView } from "./markdown.js";
 
 /**
  * @typedef {import("./conversation.js").Message} Message
  * @typedef {import("./pictures.js").Picture} Picture
- * @typedef {{retry: (message: Message) => void, edit: (message: Message, text: string, images?: Picture[]) => void,
+ * @typedef {{retry: (message: Message) => void, continue: (message: Message) => void, edit: (message: Message, text: string, images?: Picture[]) => void,
  *   step: (message: Message, by: number) => void, answerCalls: (message: Message, results: string[]) => void,
  *   askForKey: (message: Message) => void, pictures: import("./pictures.js").Pictures}} Actions
  * @typedef {{isWriting: boolean, isLast: boolean, version: number, versions: number,
@@ -45,6 +46,7 @@ export class MessageView {
     /** @type {Situation} */
     this.situation = { isWriting: false, isLast: false, version: 1, versions: 1, results: [], isBusy: false, waitsFor: "" };
     this.drawnCalls = "";
+    this.wasAnswerable = false;
   }
 
   /** @param {Situation} situation */
@@ -93,11 +95,16 @@ export class MessageView {
     const drawn = JSON.stringify([calls, results, canAnswer]);
     if (drawn === this.drawnCalls) return;
     this.drawnCalls = drawn;
+    // A call is folded once it has its result: what is to be done is seen, what was done can be looked up.
+    const open = new Set([...this.calls.querySelectorAll("details[open]")].map((each) => each.getAttribute("data-id")));
+    if (this.wasAnswerable) open.clear();
+    this.wasAnswerable = canAnswer;
     /** @type {HTMLTextAreaElement[]} */
     const fields = [];
     this.calls.replaceChildren(...calls.map((call, index) => {
-      const card = h("div", { class: "call", role: "group", "aria-label": `Call of ${call.name}` },
-        h("h3", {}, "Calls ", h("code", {}, call.name)), h("pre", { tabindex: "0", role: "group", "aria-label": "Arguments" }, pretty(call.arguments)));
+      const isOpen = results[index] === undefined ? canAnswer : open.has(call.id);
+      const card = h("details", { class: "call", open: isOpen, "data-id": call.id },
+        h("summary", {}, "Calls ", h("code", {}, call.name)), h("pre", { tabindex: "0", role: "group", "aria-label": "Arguments" }, pretty(call.arguments)));
       if (results[index] !== undefined) card.append(h("h4", {}, "Result"), h("pre", { tabindex: "0", role: "group", "aria-label": "Result" }, results[index]));
       else if (canAnswer) {
         const field = h("textarea", { rows: 2, "aria-label": `Result of ${call.name}`, placeholder: "What the function returns" });
@@ -119,6 +126,7 @@ export class MessageView {
     if (why) shown.push(h("p", { class: "why" }, why));
     if (message.ignored?.length) shown.push(h("p", { class: "why" }, `The server ignored these fields: ${message.ignored.join(", ")}.`));
     if (message.failure) shown.push(this.failureCard(message.failure));
+    else if (this.canContinue) shown.push(this.continueButton());
     this.end.replaceChildren(...shown);
   }
 
@@ -136,8 +144,17 @@ export class MessageView {
     if (failure.kind === "busy" && failure.retryAfter) card.append(h("p", {}, `It asks you to wait ${failure.retryAfter} s.`));
     const isKey = failure.kind === "key";
     const act = () => (isKey ? this.actions.askForKey(this.message) : this.actions.retry(this.message));
-    card.append(h("button", { type: "button", class: "plain", onclick: act }, isKey ? "Enter the key" : "Try again"));
+    card.append(h("div", { class: "buttons" }, h("button", { type: "button", class: "plain", onclick: act }, isKey ? "Enter the key" : "Try again"),
+      this.canContinue && this.continueButton()));
     return card;
+  }
+
+  get canContinue() {
+    return this.situation.isLast && !this.situation.isBusy && canContinue(this.message);
+  }
+
+  continueButton() {
+    return h("button", { type: "button", class: "plain continue", onclick: () => this.actions.continue(this.message) }, "Continue");
   }
 
   drawFooter() {
@@ -218,6 +235,7 @@ function costOf(message) {
   const parts = [];
   if (stats.completionTokens) parts.push(`${count(stats.completionTokens)} tokens`);
   if (stats.tokensPerSecond) parts.push(`${round(stats.tokensPerSecond)} tokens/s`);
+  if (stats.promptPerSecond) parts.push(`prompt ${round(stats.promptPerSecond)} tokens/s`);
   if (stats.firstTokenMs !== null) parts.push(`first token after ${round(stats.firstTokenMs / 1000)} s`);
   return parts.join(" · ");
 }

@@ -62,10 +62,15 @@ export class Store {
     return store && done(store.get(id));
   }
 
-  /** @param {T} record */
-  async put(record) {
+  /**
+   * @param {T} record
+   * @param {(stored: T) => T} [merge] gets what is there; no other tab writes in between
+   */
+  async put(record, merge) {
     const store = this.#store("readwrite");
-    if (store) await written(store.put(record));
+    if (!store) return;
+    const stored = merge && (await done(store.get(record.id)));
+    await written(store.put(stored ? merge(stored) : record));
   }
 
   /** @param {string} id */
