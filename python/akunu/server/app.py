@@ -47,6 +47,7 @@ from akunu.server.settings import ServerSettings
 from akunu.server.state import ServerState, entry_of
 from akunu.server.stored import routes_batches, routes_files
 from akunu.server.stored import routes_responses as stored_responses
+from akunu.server.stored.background import Backgrounds
 from akunu.server.stored.batches import Batches
 from akunu.server.stored.store import FolderStore, store_of
 
@@ -87,6 +88,8 @@ def create_app(
             batches = Batches(app, state.store, max(1, settings.max_waiting * 3 // 4))
             app.state.akunu_batches = batches
             batches.resume()
+            app.state.akunu_backgrounds = Backgrounds(state, state.store)
+            await app.state.akunu_backgrounds.resume()
         state.is_ready = True
         try:
             yield

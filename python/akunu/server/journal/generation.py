@@ -58,14 +58,9 @@ class JournalledGeneration(Generation):
         """Answer from the journal, and with what follows."""
         if self._named.n_events is not None and not self._wanted.is_stream:
             raise invalid("Last-Event-ID", "Last-Event-ID needs stream: true")
-        body = await self._named.body()
-        kept = await self._journal.find(self._named.name, body, is_stream=self._wanted.is_stream)
-        headers = {REPLAYED: "true"} if kept.begun is not None or kept.runner is not None else {}
+        kept, headers = await self._found()
         try:
             with kept.reading(LINGER_SECONDS):
-                if kept.runner is None and not kept.is_over:
-                    runner = asyncio.ensure_future(self._run(kept))
-                    self._journal.run(kept, runner)
                 await unless_gone(receive, _begun(kept))
                 assert kept.begun is not None
                 headers = {**kept.begun["headers"], **headers}
@@ -77,6 +72,15 @@ class JournalledGeneration(Generation):
                     await whole(scope, receive, send)
         finally:
             await self._journal.let_go(kept)
+
+    async def _found(self) -> tuple[KeptAnswer, dict[str, str]]:
+        """Return the answer, which a task writes unless it is over, and headers that say so."""
+        body = await self._named.body()
+        kept = await self._journal.find(self._named.name, body, is_stream=self._wanted.is_stream)
+        headers = {REPLAYED: "true"} if kept.begun is not None or kept.runner is not None else {}
+        if kept.runner is None and not kept.is_over:
+            self._journal.run(kept, asyncio.ensure_future(self._run(kept)))
+        return kept, headers
 
     async def _send_stream(
         self, receive: Receive, send: Send, kept: KeptAnswer, headers: Mapping[str, str]
@@ -143,7 +147,7 @@ class JournalledGeneration(Generation):
                     last = await self._write(kept, answer, streams)
             await kept.end(last)
         except asyncio.CancelledError:
-            kept.fail(stopping())
+            kept.fail(kept.failure or stopping())
             raise
         except Exception as error:
             failure = self._api_error(error)

@@ -76,6 +76,8 @@ class KeptAnswer:
         self.is_here = False
         """Whether its texts have begun in this process."""
         self.is_stopping = False
+        self.needs_readers = True
+        """Whether it is written on only while someone reads it."""
         self.say_failed: Callable[[ApiError], bytes] = _failed
         """The error that readers of a stream get, in the form of its dialect."""
 
@@ -132,7 +134,7 @@ class KeptAnswer:
             yield
         finally:
             self.n_readers -= 1
-            if not self.n_readers and self.runner is not None:
+            if not self.n_readers and self.runner is not None and self.needs_readers:
                 asyncio.get_running_loop().call_later(linger_seconds, self._stop_if_alone)
 
     def _stop_if_alone(self) -> None:
@@ -237,6 +239,11 @@ class Journal:
         self._n_bytes += n_bytes
         self._delete_old()
 
+    def path_of(self, name: Sequence[str]) -> Path:
+        """Return where the answer with a name is, or would be; see `find`."""
+        whole_name = "\0".join(name).encode()
+        return self._folder / (hashlib.blake2b(whole_name, digest_size=20).hexdigest() + SUFFIX)
+
     async def find(self, name: Sequence[str], body: bytes, *, is_stream: bool) -> KeptAnswer:
         """Return the answer with a name; a new one if there is none.
 
@@ -244,8 +251,7 @@ class Journal:
         this name, and if the journal cannot be written.
         """
         digest = hashlib.blake2b(body, digest_size=32).hexdigest()
-        whole_name = "\0".join(name).encode()
-        path = self._folder / (hashlib.blake2b(whole_name, digest_size=20).hexdigest() + SUFFIX)
+        path = self.path_of(name)
         async with self._opening:
             kept = self._running.get(path)
             if kept is not None and kept.is_stopping and kept.runner is not None:

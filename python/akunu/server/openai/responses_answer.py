@@ -22,6 +22,8 @@ from akunu.text.completion import Completion
 from akunu.text.deltas import Delta, ReasoningDelta, TextDelta
 from akunu.tools.calls import CallCollector, ToolCall
 
+CANCELLED: Final = "response_cancelled"
+"""The code of the error that ends the stream of a response that a client cancels."""
 _TEXT_OF: Final = {"message": "output_text", "reasoning": "reasoning_text"}
 
 
@@ -39,18 +41,20 @@ class ResponseAnswer:
         has_logprobs: bool = False,
         namespaces: Mapping[str, tuple[str, str]] | None = None,
         keep: Callable[[dict[str, Any]], None] | None = None,
+        identity: tuple[str, int] | None = None,
     ) -> None:
         """`echoed`: fields of the request that it repeats. `namespaces`: by names of functions.
 
-        `keep`: stores the response when it is over, before the client has all of it.
+        `keep`: stores the response when it is over, before the client has all of it. `identity`:
+        id and time of a response that is stored already, and again when its text begins.
         """
         self.model = context.model
         self._echoed = echoed
         self._has_logprobs = has_logprobs
         self._namespaces = namespaces or {}
         self._keep = keep
-        self._id = _new_id("resp")
-        self._created = int(now())
+        self._is_stored = identity is not None
+        self._id, self._created = identity or (new_id("resp"), int(now()))
         self._n_events = 0
         self._output: list[dict[str, Any]] = []
         self._item: dict[str, Any] | None = None  # the one that is being sent
@@ -58,6 +62,10 @@ class ResponseAnswer:
         self._logprobs: list[Any] = []  # of its text
         self._unsent = UnsentLogprobs()
         self._calls = CallCollector({})
+
+    def queued(self) -> dict[str, Any]:
+        """Return the response before its text begins."""
+        return self._response("queued")
 
     def from_replies(self, replies: Sequence[Completion]) -> Any:
         """Return the answer that is not a stream."""
@@ -73,6 +81,8 @@ class ResponseAnswer:
     def opened(self, streams: Sequence[AsyncTextStream]) -> bytes:
         """Return the first events: the response without output."""
         response = self._response("in_progress")
+        if self._keep is not None and self._is_stored:
+            self._keep(response)
         created = self._event("response.created", response=response)
         return created + self._event("response.in_progress", response=response)
 
@@ -105,7 +115,7 @@ class ResponseAnswer:
         """Return the response that failed, and the error, which a client raises."""
         why = {"code": error.code or "server_error", "message": error.message}
         response = {**self._response("failed"), "error": why}
-        if self._keep is not None:
+        if self._keep is not None and error.code not in ("server_stopping", CANCELLED):
             with suppress(ApiError):  # which may be why it failed
                 self._keep(response)
         told = {"code": error.code, "message": error.message, "param": error.param}
@@ -205,7 +215,7 @@ class ResponseAnswer:
         namespace, name = self._namespaces.get(call.name, (None, call.name))
         within = {} if namespace is None else {"namespace": namespace}
         return {
-            "id": _new_id("fc"),
+            "id": new_id("fc"),
             "type": "function_call",
             "status": "incomplete" if call.is_cut else "completed",
             "call_id": call.id,
@@ -233,7 +243,8 @@ def response_usage(reply: Completion) -> dict[str, Any]:
     }
 
 
-def _new_id(kind: str) -> str:
+def new_id(kind: str) -> str:
+    """Return the id of a new thing of this kind."""
     return f"{kind}_{random_hex(16)}"
 
 
@@ -241,9 +252,9 @@ def _texts(kind: str, text: str, logprobs: Sequence[Any] = ()) -> dict[str, Any]
     """Return an item of text: thoughts or a message."""
     content = [_part(kind, text, logprobs)]
     if kind == "reasoning":
-        head: dict[str, Any] = {"id": _new_id("rs"), "type": kind, "summary": []}
+        head: dict[str, Any] = {"id": new_id("rs"), "type": kind, "summary": []}
     else:
-        head = {"id": _new_id("msg"), "type": kind, "role": "assistant"}
+        head = {"id": new_id("msg"), "type": kind, "role": "assistant"}
     return {**head, "status": "completed", "content": content}
 
 

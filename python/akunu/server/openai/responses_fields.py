@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -32,6 +32,7 @@ from akunu.server.text_request import TextRequest, text_request
 
 _INCLUDED: Final = "message.output_text.logprobs"
 _ECHOED: Final[Mapping[str, Any]] = {
+    "background": False,
     "instructions": None,
     "max_output_tokens": None,
     "metadata": {},
@@ -131,7 +132,12 @@ RESPONSES_FIELDS: Final[Mapping[str, Field]] = table_of(
         ),
         refused("conversation", "send previous_response_id, or the whole conversation as input"),
         refused("prompt", "no prompts are stored, send instructions and input"),
-        refused("background", "nothing is stored", False),
+        honoured(
+            "background",
+            "boolean",
+            flag("background"),
+            "return at once; the response is retrieved later. Needs `--journal`",
+        ),
         refused("truncation", "texts are never cut without an error, send what fits", "disabled"),
         without_effect("metadata", "object", "it is sent back"),
         without_effect("max_tool_calls", "integer", "the client runs tools, not the server"),
@@ -143,11 +149,15 @@ RESPONSES_FIELDS: Final[Mapping[str, Field]] = table_of(
 
 
 def response_request(
-    body: Mapping[str, Any], settings: ServerSettings, stored: StoredResponses
+    body: Mapping[str, Any],
+    settings: ServerSettings,
+    stored: StoredResponses,
+    before: Sequence[Mapping[str, Any]] | None = None,
 ) -> TextRequest:
     """Read a request; ApiError for values that make no sense or are not supported.
 
-    `stored`: the responses that it may continue, and that its own is added to.
+    `stored`: the responses that it may continue, and that its own is added to. `before`: the
+    conversation so far, where it is known.
     """
     wanted = text_request(RESPONSES_FIELDS, body)
     options = wanted.arguments
@@ -155,7 +165,8 @@ def response_request(
     if "input" not in options:
         raise invalid("input", "input is missing", "missing_required_parameter")
     previous = options.pop("previous_response_id", None)
-    before = stored.conversation(previous) if previous is not None else []
+    if before is None:
+        before = stored.conversation(previous) if previous is not None else []
     given = options.pop("input")
     messages, unread = messages_of(options.pop("instructions", None), given, before)
     options["messages"] = messages
@@ -170,7 +181,10 @@ def response_request(
     echoed = {
         name: default if body.get(name) is None else body[name] for name, default in _ECHOED.items()
     }
-    keep = partial(stored.keep, as_items(given)) if options.pop("store", True) else None
+    is_stored = options.pop("store", True)
+    if options.pop("background", False) and not is_stored:
+        raise invalid("background", "background needs store: its response is retrieved later")
+    keep = partial(stored.keep, as_items(given)) if is_stored else None
     wanted.answer = partial(
         ResponseAnswer,
         echoed=echoed,

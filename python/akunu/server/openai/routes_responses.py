@@ -7,10 +7,12 @@ from functools import partial
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from akunu.server.answered import ToRequest, answered, counted
-from akunu.server.http.json_body import JsonResponse
+from akunu.server.answered import ToRequest, answer_to, counted
+from akunu.server.http.json_body import JsonResponse, read_body
 from akunu.server.openai.responses_fields import RESPONSES_FIELDS, response_request
 from akunu.server.routes.described import body_of
+from akunu.server.state import state_of
+from akunu.server.stored.background import backgrounds_of
 from akunu.server.stored.responses import StoredResponses
 
 router = APIRouter(tags=["responses"])
@@ -25,7 +27,12 @@ _BODY = body_of(RESPONSES_FIELDS, required=["input"])
 )
 async def responses(request: Request) -> Response:
     """Answer whole, or as a stream of events; the response is stored unless `store` is false."""
-    return await answered(request, _reader(request), can_go_on=True)
+    read = _reader(request)
+    settings = state_of(request).settings
+    body, wanted = await read_body(request, lambda body: (body, read(body, settings)))
+    if body.get("background"):
+        return await backgrounds_of(request).begin(request, body, wanted)
+    return answer_to(request, wanted, can_go_on=True)
 
 
 @router.post(

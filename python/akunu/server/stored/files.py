@@ -20,16 +20,17 @@ from akunu.server.stored.store import FolderStore, Key, merged, sync_folder, too
 _PIECE: Final = 1 << 20
 
 
-def folder_of(request: Request, what: str) -> FolderStore:
+def folder_of(request: Request, what: str, param: str | None = None) -> FolderStore:
     """Return the store of a server with a journal; ApiError for one without.
 
-    `what`: needs it.
+    `what`: needs it. `param`: the field that asks for it.
     """
     store = state_of(request).store
     if not isinstance(store, FolderStore):
         raise ApiError(
             400,
             f"{what} need a folder to be stored in: start the server with --journal FOLDER",
+            param=param,
             code="journal_required",
         )
     return store
