@@ -25,6 +25,7 @@ from akunu.embedding.reranking import ranking_facts_of
 from akunu.errors import MisuseError, UnsupportedModelError
 from akunu.grammar import Grammar
 from akunu.model_facts import CachePages, DiskCache, MemoryReport, ModelConfig, Occupancy
+from akunu.options.adapter_options import adapter_paths
 from akunu.options.text_options import (
     LoadOptions,
     SamplingOptions,
@@ -33,6 +34,7 @@ from akunu.options.text_options import (
     refuses_options_of_load,
 )
 from akunu.session import Session
+from akunu.storage.disk_cache import digest_of_adapter
 from akunu.storage.native_load import begin_context
 from akunu.storage.session_state import ChatSettings, load_session
 from akunu.text.encode import Prompt
@@ -118,8 +120,37 @@ class Model(EncoderCalls):
 
     @property
     def adapters(self) -> tuple[str, ...]:
-        """Names of the adapters that the model was loaded with, in order."""
+        """Names of the adapters that are loaded, in order of their numbers."""
         return self._pipeline.adapters
+
+    def load_adapter(self, name: str, path: str | os.PathLike[str]) -> None:
+        """Load one more LoRA adapter; texts that are under way continue with the same bits.
+
+        `path`: as for `adapters=` of `akunu.load`. Texts then choose it by `name`.
+
+        Raises ArgumentError for a name that another adapter has, ModelFormatError and
+        UnsupportedModelError as a load, and OutOfMemoryError; the model is then as it was before.
+
+            model.load_adapter("poet", "poet.gguf")
+            model.generate("The sea", adapters="poet")
+            model.unload_adapter("poet")
+        """
+        native = self._open()
+        ((name, path),) = adapter_paths("adapters", {name: path})
+        digest = digest_of_adapter(path) if self.occupancy.disk is not None else []
+        native.load_adapter(name, os.fspath(path), digest)
+        self._pipeline.find_adapters()
+
+    def unload_adapter(self, name: str) -> None:
+        """Unload an adapter and free its memory.
+
+        Raises ArgumentError for a name that no adapter has, and for an adapter that a text uses:
+        one that is being generated, or waits.
+        """
+        native = self._open()
+        ((number, _),) = adapter_shares(native, {name: 1.0}).items()
+        native.unload_adapter(number)
+        self._pipeline.find_adapters()
 
     @property
     def reads_images(self) -> bool:
@@ -353,12 +384,13 @@ class Model(EncoderCalls):
     ) -> Model:
         """Return a second model over the same weights, with its own cache and queue.
 
-        It takes memory for its cache and its steps only: the file is not read again. Its
-        completions are those of a model that is loaded with these options. They are options of
-        `LoadOptions`, with the defaults of `LoadOptions`, not this model's values. Device, threads,
-        adapters, prediction head and image encoder are this model's; it has no draft model and no
-        `cache_dir`. The two models take turns on the device. Close both, in any order: the last one
-        frees the weights.
+        It takes memory for its cache, its steps and a copy of the adapters: the file is not read
+        again. Its completions are those of a model that is loaded with these options. They are
+        options of `LoadOptions`, with the defaults of `LoadOptions`, not this model's values.
+        Device, threads, adapters, prediction head and image encoder are this model's; it has no
+        draft model and no `cache_dir`. An adapter that is loaded later is one model's alone. The
+        two models take turns on the device. Close both, in any order: the last one frees the
+        weights.
 
         Raises OutOfMemoryError if the cache does not fit, and what `LoadOptions` raises.
 

@@ -132,6 +132,14 @@ void Prefixes::shorten(uint64_t id, uint32_t n_kept) {
   if (found->tokens.empty()) texts_.kept.erase(found);
 }
 
+void Prefixes::forget(uint64_t load) {
+  for (size_t i = 0; i < texts_.kept.size();)
+    if (texts_.kept[i].key.has_adapter(load))
+      drop(i);
+    else
+      ++i;
+}
+
 bool Prefixes::has_unread() const {
   return std::ranges::any_of(texts_.kept,
                              [](const Sequence& each) { return !each.unread.empty(); });

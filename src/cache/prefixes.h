@@ -72,6 +72,9 @@ class Prefixes {
   // A kept text is over after `n_kept` tokens: forgets later ones.
   void shorten(uint64_t id, uint32_t n_kept);
 
+  // Forgets the kept texts that have the adapter of this load.
+  void forget(uint64_t load);
+
   size_t size() const { return texts_.kept.size(); }
   bool has_unread() const;
   // The text with unread tokens that was used last. It counts as read from now on.

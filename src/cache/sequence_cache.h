@@ -35,7 +35,7 @@ class SequenceCache {
 
   Pages pages;             // take, share, give back, evict
   EncodedWindows windows;  // of speech: take, lend, leave, forget
-  Prefixes prefixes;       // of texts that ended: find, lend, keep, shorten
+  Prefixes prefixes;       // of texts that ended: find, lend, keep, shorten, forget
   StoredRuns runs;         // what the disk lacks, and gives: next, copy, fill
   PositionCopies copies;   // bytes of positions: read, write, restore
   Sequences sequences;     // running: begin, extend, done, end

@@ -17,19 +17,25 @@
 
 namespace akunu {
 
+// A low-rank adapter of a text, and how much of it.
+struct TextAdapter {
+  uint32_t adapter = 0;  // its number among those that are loaded
+  float weight = 0;
+  uint64_t load = 0;  // which load made it: after an unload, another adapter may get the number
+
+  bool operator==(const TextAdapter&) const = default;
+};
+
 // What keys and values depend on besides the tokens; only sequences with the same key share pages.
 // Grammars and sampling options are not part of it, since they only choose tokens.
 struct PrefixKey {
-  Format format = Format::f16;         // of the cache
-  std::vector<AdapterShare> adapters;  // in order of their numbers, none with weight 0
-  uint64_t window = 0;                 // of speech, that it is a text of; see EncodedWindow
+  Format format = Format::f16;        // of the cache
+  std::vector<TextAdapter> adapters;  // in order of their numbers, none with weight 0
+  uint64_t window = 0;                // of speech, that it is a text of; see EncodedWindow
 
-  bool operator==(const PrefixKey& other) const {
-    const auto same = [](const AdapterShare& a, const AdapterShare& b) {
-      return a.adapter == b.adapter && a.weight == b.weight;
-    };
-    return format == other.format && window == other.window &&
-           std::ranges::equal(adapters, other.adapters, same);
+  bool operator==(const PrefixKey&) const = default;
+  bool has_adapter(uint64_t load) const {
+    return std::ranges::find(adapters, load, &TextAdapter::load) != adapters.end();
   }
 };
 

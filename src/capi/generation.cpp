@@ -136,21 +136,21 @@ void refuse_grammars(const akunu_generate_options& given) {
           "or with the Python package");
 }
 
-std::vector<AdapterShare> shares_of(const Model& model, const akunu_generate_options& options) {
+std::vector<TextAdapter> shares_of(const Model& model, const akunu_generate_options& options) {
   if (options.n_adapters > 0) need(options.adapters, "options.adapters");
-  const std::span<const std::string> names = model.context.weights->adapters.names();
-  std::vector<AdapterShare> shares;
+  const std::shared_ptr<const Adapters> loaded = model.context.adapters.get();
+  std::vector<TextAdapter> shares;
   for (size_t i = 0; i < options.n_adapters; ++i) {
     const std::string where = "options.adapters[" + std::to_string(i) + "]";
     const auto& [name, weight] = options.adapters[i];
     need(name, (where + ".name").c_str());
-    const auto found = std::ranges::find(names, name);
-    if (found == names.end())
+    const std::optional<uint32_t> number = loaded->number_of(name);
+    if (!number)
       throw ArgumentError(where + ".name is none of the adapters that the model was loaded with");
     if (!(weight >= -1e4f && weight <= 1e4f))  // NaN is refused too
       throw ArgumentError(where + ".weight is " + std::to_string(weight) +
                           ", expected -10000 to 10000");
-    shares.push_back({static_cast<uint32_t>(found - names.begin()), weight});
+    shares.push_back({*number, weight});
   }
   return shares;
 }

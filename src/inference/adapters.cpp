@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include "core/error.h"
 #include "files/floats.h"
@@ -39,11 +40,12 @@ void check_shape(const AdapterMatrices& matrices, const Weight& weight) {
     refuse(matrices.up, "rows", matrices.up.rows(), weight.rows);
 }
 
-std::map<std::string, Stack> stacks_of(std::span<const AdapterSource> sources,
+std::map<std::string, Stack> stacks_of(std::span<const AdapterSlot> slots,
                                        const TensorMap& tensors) {
   std::map<std::string, Stack> stacks;
-  for (size_t adapter = 0; adapter < sources.size(); ++adapter)
-    for (const AdapterMatrices& matrices : sources[adapter].matrices) {
+  for (size_t adapter = 0; adapter < slots.size(); ++adapter) {
+    if (slots[adapter].source == nullptr) continue;
+    for (const AdapterMatrices& matrices : slots[adapter].source->matrices) {
       const auto weight = tensors.find(matrices.target + ".weight");
       if (weight == tensors.end())
         throw UnsupportedModelError(matrices.up.label() + " adapts " + matrices.target +
@@ -51,7 +53,7 @@ std::map<std::string, Stack> stacks_of(std::span<const AdapterSource> sources,
       check_shape(matrices, weight->second);
       Stack& stack = stacks[matrices.target];
       if (stack.of_adapter.empty()) {
-        stack.of_adapter.resize(sources.size());
+        stack.of_adapter.resize(slots.size());
         stack.n = weight->second.rows;
         stack.k = weight->second.k;
         stack.format = matrices.down.format;
@@ -61,6 +63,7 @@ std::map<std::string, Stack> stacks_of(std::span<const AdapterSource> sources,
       for (const SourceTensor* each : {&matrices.down, &matrices.up})
         if (each->format != stack.format) stack.format = Format::f32;
     }
+  }
   return stacks;
 }
 
@@ -115,21 +118,32 @@ std::vector<std::byte> lay_out(const Stack& stack) {
   return bytes;
 }
 
-void refuse_damage(std::span<const AdapterSource> sources) {
-  for (const AdapterSource& source : sources)
-    for (const std::shared_ptr<const MappedFile>& file : source.files)
-      if (const std::optional<std::string> damage = file->damage()) throw ModelFormatError(*damage);
+void refuse_damage(std::span<const AdapterSlot> slots) {
+  for (const AdapterSlot& slot : slots)
+    if (slot.source != nullptr)
+      for (const std::shared_ptr<const MappedFile>& file : slot.source->files)
+        if (const std::optional<std::string> damage = file->damage())
+          throw ModelFormatError(*damage);
 }
 
 }  // namespace
 
-Adapters::Adapters(const std::shared_ptr<Device>& device, std::span<const AdapterSource> sources,
-                   const TensorMap& tensors) {
-  if (sources.size() > kMaxAdapters)
-    throw ArgumentError(std::to_string(sources.size()) + " adapters; at most " +
+std::vector<AdapterSlot> slots_of(std::vector<AdapterSource> sources) {
+  std::vector<AdapterSlot> slots;
+  for (AdapterSource& source : sources)
+    slots.push_back({std::make_shared<const AdapterSource>(std::move(source)), slots.size()});
+  return slots;
+}
+
+Adapters::Adapters(const std::shared_ptr<Device>& device, std::vector<AdapterSlot> slots,
+                   const TensorMap& tensors)
+    : slots_(std::move(slots)) {
+  if (slots_.size() > kMaxAdapters)
+    throw ArgumentError(std::to_string(slots_.size()) + " adapters; at most " +
                         std::to_string(kMaxAdapters) + " are possible");
-  for (const AdapterSource& source : sources) names_.push_back(source.name);
-  const std::map<std::string, Stack> stacks = stacks_of(sources, tensors);
+  for (const AdapterSlot& slot : slots_) n_loads_ = std::max(n_loads_, slot.load + 1);
+  const std::map<std::string, Stack> stacks = stacks_of(slots_, tensors);
+  if (stacks.empty()) return;
   uint64_t total = 0;
   for (const auto& [name, stack] : stacks)
     total += stack.down_bytes() + stack.up_bytes() + stack.parts_bytes();
@@ -145,24 +159,66 @@ Adapters::Adapters(const std::shared_ptr<Device>& device, std::span<const Adapte
                       .rank = static_cast<uint32_t>(stack.rank)};
     at += bytes.size();
   }
-  refuse_damage(sources);
+  refuse_damage(slots_);
 }
 
-std::vector<AdapterShare> Adapters::in_order(std::vector<AdapterShare> shares) const {
-  for (const AdapterShare& each : shares) {
-    if (each.adapter >= names_.size())
+std::shared_ptr<const Adapters> Adapters::with(const std::shared_ptr<Device>& device,
+                                               AdapterSource source,
+                                               const TensorMap& tensors) const {
+  if (number_of(source.name))
+    throw ArgumentError("the model has an adapter with the name " + printable(source.name) +
+                        " already; unload it first");
+  std::vector<AdapterSlot> slots = slots_;
+  auto free = std::ranges::find(slots, nullptr, &AdapterSlot::source);
+  if (free == slots.end()) free = slots.emplace(free);
+  *free = {std::make_shared<const AdapterSource>(std::move(source)), n_loads_};
+  return std::make_shared<const Adapters>(device, std::move(slots), tensors);
+}
+
+std::shared_ptr<const Adapters> Adapters::without(const std::shared_ptr<Device>& device,
+                                                  uint32_t number, const TensorMap& tensors) const {
+  if (is_free(number)) throw ArgumentError("adapter " + std::to_string(number) + " is not loaded");
+  std::vector<AdapterSlot> slots = slots_;
+  slots[number].source = nullptr;
+  return std::make_shared<const Adapters>(device, std::move(slots), tensors);
+}
+
+std::vector<std::string> Adapters::names() const {
+  std::vector<std::string> names;
+  for (const AdapterSlot& slot : slots_)
+    names.push_back(slot.source == nullptr ? std::string() : slot.source->name);
+  return names;
+}
+
+std::optional<uint32_t> Adapters::number_of(const std::string& name) const {
+  for (uint32_t number = 0; number < slots_.size(); ++number)
+    if (!is_free(number) && slots_[number].source->name == name) return number;
+  return std::nullopt;
+}
+
+std::vector<TextAdapter> Adapters::in_order(std::vector<TextAdapter> adapters) const {
+  for (TextAdapter& each : adapters) {
+    if (is_free(each.adapter))
       throw ArgumentError("adapter " + std::to_string(each.adapter) + ", counted from 0, of " +
-                          std::to_string(names_.size()));
+                          std::to_string(slots_.size()) +
+                          (each.adapter < slots_.size() ? " was unloaded" : ""));
     if (!std::isfinite(each.weight))
-      throw ArgumentError("the weight of adapter " + names_[each.adapter] +
+      throw ArgumentError("the weight of adapter " + slots_[each.adapter].source->name +
                           " is not a finite number");
+    each.load = slots_[each.adapter].load;
   }
-  std::erase_if(shares, [](const AdapterShare& each) { return each.weight == 0; });
-  std::ranges::sort(shares, {}, &AdapterShare::adapter);
-  const auto twice = std::ranges::adjacent_find(shares, {}, &AdapterShare::adapter);
-  if (twice != shares.end())
-    throw ArgumentError("adapter " + names_[twice->adapter] + " is given twice");
-  return shares;
+  std::erase_if(adapters, [](const TextAdapter& each) { return each.weight == 0; });
+  std::ranges::sort(adapters, {}, &TextAdapter::adapter);
+  const auto twice = std::ranges::adjacent_find(adapters, {}, &TextAdapter::adapter);
+  if (twice != adapters.end())
+    throw ArgumentError("adapter " + slots_[twice->adapter].source->name + " is given twice");
+  return adapters;
+}
+
+bool Adapters::have(std::span<const TextAdapter> adapters) const {
+  return std::ranges::all_of(adapters, [&](const TextAdapter& each) {
+    return !is_free(each.adapter) && slots_[each.adapter].load == each.load;
+  });
 }
 
 }  // namespace akunu

@@ -35,11 +35,11 @@ void refuse_unused_tensors(const Weights& weights, const FusedForwards& fused) {
 // Decides how many positions and pages there are, and with them the frequencies. Refuses what cannot be computed.
 ContextPlan plan_over(const Weights& weights, const Device& device, const StepSizes& sizes,
                       std::span<const GroupShape> groups, Frequencies& frequencies,
-                      const LoadOptions& options) {
+                      const LoadOptions& options, const AdapterTargets& adapters) {
   const ArchDescriptor& arch = weights.arch;
   const FusedForwards fused(arch, weights.tensors->map(), frequencies.of_layers(),
                             memory_without_buffers(arch, groups), device, options.observed,
-                            weights.adapters.targets());
+                            adapters);
   refuse_unused_tensors(weights, fused);
   ContextNeeds needs = context_needs(arch, sizes, options, fused.scratch_bytes(sizes));
   for (const MemoryUse& use : weights.device->memory_use())
@@ -70,13 +70,15 @@ SubmissionLimits limits_of(const StepSizes& sizes, std::span<const GroupShape> g
 }  // namespace
 
 Context::Context(std::shared_ptr<const Weights> of, std::shared_ptr<Device> on,
-                 const LoadOptions& options)
+                 const LoadOptions& options, std::shared_ptr<const Adapters> loaded)
     : weights(std::move(of)),
       device(std::move(on)),
+      adapters(std::move(loaded)),
       sizes(weights->arch, device->chip(), options, weights->tensors->bytes()),
       groups(cache_groups(weights->arch, options.kv_format)),
       frequencies(*weights, device),
-      plan(plan_over(*weights, *device, sizes, groups, frequencies, options)),
+      plan(plan_over(*weights, *device, sizes, groups, frequencies, options,
+                     adapters.get()->targets())),
       cache(device, weights->arch, groups, plan.n_pages),
       sequences(device, sizes.max_texts, plan.context, groups),
       rows(device, uint64_t{sizes.max_rows} * sizeof(Row), "sequences"),

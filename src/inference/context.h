@@ -12,6 +12,7 @@
 #include "cache/sequence_store.h"
 #include "core/device.h"
 #include "core/forward.h"
+#include "inference/adapters.h"
 #include "inference/context_plan.h"
 #include "inference/frequencies.h"
 #include "inference/step_sizes.h"
@@ -23,8 +24,8 @@ struct Context {
   // `device`: that of the weights, or another share of it where they have a context already (Device::share). Refuses what
   // cannot be computed before it takes memory for the cache. Throws UnsupportedModelError, ModelFormatError,
   // OutOfMemoryError and ArgumentError.
-  Context(std::shared_ptr<const Weights> of, std::shared_ptr<Device> on,
-          const LoadOptions& options);
+  Context(std::shared_ptr<const Weights> of, std::shared_ptr<Device> on, const LoadOptions& options,
+          std::shared_ptr<const Adapters> loaded = std::make_shared<const Adapters>());
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
@@ -51,6 +52,7 @@ struct Context {
 
   std::shared_ptr<const Weights> weights;
   std::shared_ptr<Device> device;
+  CurrentAdapters adapters;
   StepSizes sizes;
   std::vector<GroupShape> groups;  // of the cache
   Frequencies frequencies;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "inference/draft_model.h"
 
@@ -39,10 +40,10 @@ std::shared_ptr<Engine> Engine::load(const std::string& path, const std::string&
 }
 
 std::shared_ptr<Engine> Engine::over(const std::shared_ptr<const Weights>& weights,
-                                     const LoadOptions& options,
+                                     std::vector<AdapterSlot> adapters, const LoadOptions& options,
                                      const SchedulerOptions& of_scheduler) {
   const std::shared_ptr<Engine> engine = make();
-  engine->model = Model::over(weights, weights->device->share(), options);
+  engine->model = Model::over(weights, weights->device->share(), options, std::move(adapters));
   engine->scheduler = std::make_unique<Scheduler>(*engine->model, of_scheduler);
   return engine;
 }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/home_process.h"
 #include "inference/model.h"
@@ -22,9 +23,10 @@ struct Engine {
                                       const std::shared_ptr<Device>& device,
                                       const LoadOptions& options,
                                       const SchedulerOptions& of_scheduler);
-  // Another context over a model's weights, on a share of its device. Of the options those of a context count.
+  // Another context over a model's weights, on a share of its device, with a copy of these adapters. The options of a
+  // context count, no others.
   static std::shared_ptr<Engine> over(const std::shared_ptr<const Weights>& weights,
-                                      const LoadOptions& options,
+                                      std::vector<AdapterSlot> adapters, const LoadOptions& options,
                                       const SchedulerOptions& of_scheduler);
 
  private:

@@ -29,7 +29,7 @@ struct GenerateRequest {
   uint32_t choice = 0;  // which of several answers to one prompt
   int32_t priority = 0;
   uint32_t speculation = 0;  // kSpeculationOff, kSpeculationAuto, or tokens to draft: speculation.h
-  std::vector<AdapterShare> adapters = {};  // each once
+  std::vector<TextAdapter> adapters = {};  // each once
   // Of a speech model: the window of audio, and what may follow in its text.
   std::shared_ptr<const SpeechWindow> window = {};
   std::vector<PlacedImage> images = {};

@@ -17,7 +17,7 @@ struct LogitsRequest {
   std::vector<uint32_t> chunks;  // see TaskRows; `first` begins one of them
   bool generated = false;
   int32_t priority = 0;
-  std::vector<AdapterShare> adapters = {};  // each once
+  std::vector<TextAdapter> adapters = {};  // each once
   std::shared_ptr<const SpeechWindow> window = {};
   // They are those of the prediction head, whose last row is in front of this token; kNone: the model's.
   uint32_t behind = kNone;

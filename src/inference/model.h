@@ -18,12 +18,14 @@ struct Model {
   // Likewise, of what a reader has read.
   static std::unique_ptr<Model> load(const ModelSource& source, std::shared_ptr<Device> device,
                                      const LoadOptions& options);
-  // A model over weights that are already loaded. `device`: see Context.
+  // A model over weights that are already loaded, with a copy of these adapters. `device`: see Context.
   static std::unique_ptr<Model> over(std::shared_ptr<const Weights> weights,
-                                     std::shared_ptr<Device> device, const LoadOptions& options);
+                                     std::shared_ptr<Device> device, const LoadOptions& options,
+                                     std::vector<AdapterSlot> adapters = {});
   Model(std::shared_ptr<const Weights> weights, std::shared_ptr<Device> device,
-        const LoadOptions& options)
-      : context(std::move(weights), std::move(device), options), programs(context) {}
+        const LoadOptions& options, std::shared_ptr<const Adapters> adapters)
+      : context(std::move(weights), std::move(device), options, std::move(adapters)),
+        programs(context) {}
 
   // What was decided that the caller might not expect, in one line each.
   std::vector<std::string> notes() const;

@@ -59,11 +59,8 @@ std::shared_ptr<const MovedPositions> positions_of_text_before(const Context& co
   if (!before.is_over())
     throw ArgumentError("a text goes on from another one that has not ended yet");
   const SavedPositions kept = before.take_kept();
-  const auto is_same = [](const AdapterShare& a, const AdapterShare& b) {
-    return a.adapter == b.adapter && a.weight == b.weight;
-  };
   if (kept.bytes.empty() || request.prompt_logprobs != kNone ||
-      !std::ranges::equal(request.adapters, before.rows().adapters, is_same))
+      request.adapters != before.rows().adapters)
     return nullptr;
   const std::optional<Moves> moves = moves_between(before.text(), request.prompt);
   if (!moves) return nullptr;

@@ -11,7 +11,7 @@ ProgramCompiler::ProgramCompiler(const Context& context, bool is_observed)
     : context_(context),
       fused_(context.weights->arch, context.weights->tensors->map(),
              context.frequencies.of_layers(), context.forward_memory(), *context.device,
-             is_observed, context.weights->adapters.targets()),
+             is_observed, {}),
       passes_{.scratch = Scratch(context.device, fused_.values, fused_.used,
                                  context.sizes.max_scratch_rows, context.sizes.max_head_rows),
               .programs = {},

@@ -12,10 +12,6 @@ Programs::Programs(ProgramCompiler&& compiler) : rotations(compiler.context()) {
     const Forward& from = compiler.forward(row_class);
     by_class[index] = {.body = compiler.compile(from.body, row_class),
                        .logits = compiler.compile(from.logits, row_class)};
-    if (weights.adapters.targets().empty()) continue;
-    // The output is not adapted.
-    adapted[index] = by_class[index];
-    adapted[index].body = compiler.compile_another(compiler.fused().adapted[index].body, row_class);
   }
   const Forward& many = compiler.forward(RowClass::many);
   if (weights.arch.audio || weights.arch.images) {
@@ -34,6 +30,7 @@ Programs::Programs(ProgramCompiler&& compiler) : rotations(compiler.context()) {
   }
   if (weights.has_prediction_head()) ahead = AheadPrograms(compiler);
   passes = compiler.take();
+  adapted = adapted_programs(compiler.context(), passes, compiler.context().adapters.get());
 }
 
 }  // namespace akunu

@@ -34,6 +34,21 @@ void Queue::cut(Cut cut) {
   wake_.notify_one();
 }
 
+void Queue::hand_over(std::function<void()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) throw Error("the model is closed");
+    work_.push_back(std::move(work));
+    news_.store(true, std::memory_order_release);
+  }
+  wake_.notify_one();
+}
+
+std::vector<std::function<void()>> Queue::take_work() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(work_, {});
+}
+
 void Queue::close() {
   {
     const std::lock_guard lock(mutex_);
@@ -46,13 +61,16 @@ void Queue::close() {
 
 bool Queue::wait_until_idle(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  return idle_.wait_for(lock, timeout,
-                        [&] { return closed_ || (is_idle_ && added_.empty() && cuts_.empty()); });
+  return idle_.wait_for(lock, timeout, [&] {
+    return closed_ || (is_idle_ && added_.empty() && cuts_.empty() && work_.empty());
+  });
 }
 
 bool Queue::wait(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  const auto has_news = [&] { return closed_ || !added_.empty() || !cuts_.empty(); };
+  const auto has_news = [&] {
+    return closed_ || !added_.empty() || !cuts_.empty() || !work_.empty();
+  };
   if (!line_.empty()) return !closed_;
   if (timeout == kWithoutLimit) {
     is_idle_ = true;
@@ -110,6 +128,7 @@ void Queue::drop_cancelled() {
 
 void Queue::fail(const std::exception_ptr& error) {
   static_cast<void>(collect());
+  static_cast<void>(take_work());
   for (const std::shared_ptr<Task>& task : line_) task->fail(error);
   line_.clear();
   set_n_in_line();

@@ -7,8 +7,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "inference/task.h"
@@ -30,6 +32,8 @@ class Queue {
   // Throws QueueFullError where as many wait as may, and Error where the queue is closed.
   void add(const std::shared_ptr<Task>& task);
   void cut(Cut cut);
+  // Hands `work` to the scheduler's thread. Throws Error where the queue is closed.
+  void hand_over(std::function<void()> work);
   // Wakes the scheduler's thread for the last time.
   void close();
   // Tasks that wait, as far as the scheduler's thread has told.
@@ -44,6 +48,8 @@ class Queue {
   bool has_news() const { return news_.load(std::memory_order_acquire); }
   // Puts what came in line. Returns the cuts; those of tasks in line have left it.
   std::vector<Cut> collect();
+  // What was handed over, once.
+  std::vector<std::function<void()>> take_work();
   // One that was under way goes back to its place in line.
   void put_back(std::shared_ptr<Task> task);
 
@@ -55,12 +61,14 @@ class Queue {
   // Ends those that were cancelled.
   void drop_cancelled();
   bool empty() const { return line_.empty(); }
+  // Who is in line.
+  std::span<const std::shared_ptr<Task>> line() const { return line_; }
   // Waits at most that long until `holds`, whoever is in line. It is asked again when somebody comes, and
   // after wake(), which any thread may call.
   template <class Holds>
   void wait_until(std::chrono::steady_clock::time_point deadline, const Holds& holds);
   void wake();
-  // Ends all of them with an error.
+  // Ends all of them with an error. Work that was handed over is dropped.
   void fail(const std::exception_ptr& error);
 
  private:
@@ -72,6 +80,7 @@ class Queue {
   std::condition_variable wake_;
   std::vector<std::shared_ptr<Task>> added_;
   std::vector<Cut> cuts_;
+  std::vector<std::function<void()>> work_;
   size_t n_in_line_ = 0;
   std::atomic<size_t> n_waiting_{0};  // added_ and n_in_line_, for whoever watches
   uint64_t n_tasks_ = 0;

@@ -73,7 +73,7 @@ void check_request(const Model& model, GenerateRequest& request) {
     if (request.keeps_positions || request.goes_on_from)
       throw ArgumentError("a text with images ends where the context is full");
   }
-  request.adapters = model.context.weights->adapters.in_order(std::move(request.adapters));
+  request.adapters = model.context.adapters.get()->in_order(std::move(request.adapters));
   constexpr size_t kWordsPerBias = sizeof(TokenBias) / sizeof(uint32_t);
   if (!count_breakers(request.dry_breakers)) throw ArgumentError("dry_breakers is no such list");
   const size_t n_banned = request.banned.size() + request.banned_first.size();
@@ -117,7 +117,7 @@ void check_request(const Model& model, GenerateRequest& request) {
 void check_request(const Model& model, LogitsRequest& request) {
   check_tokens(model, request.tokens);
   check_window(model, request.window.get());
-  request.adapters = model.context.weights->adapters.in_order(std::move(request.adapters));
+  request.adapters = model.context.adapters.get()->in_order(std::move(request.adapters));
   if (request.first >= request.tokens.size())
     throw ArgumentError("logits from token " + std::to_string(request.first) + " on of " +
                         std::to_string(request.tokens.size()));

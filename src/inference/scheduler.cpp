@@ -217,6 +217,7 @@ bool Scheduler::is_disturbed() const {
 void Scheduler::let_in() {
   if (queue_.has_news()) {
     apply(queue_.collect());
+    for (const std::function<void()>& work : queue_.take_work()) work();
     room_changed_ = true;
   }
   drop_cancelled();

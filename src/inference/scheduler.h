@@ -16,9 +16,11 @@
 #include <chrono>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -89,6 +91,14 @@ class Scheduler {
   void keep_on_disk(std::filesystem::path folder, uint64_t most_bytes,
                     std::vector<std::vector<uint32_t>> adapters);
   std::optional<DiskCounts> disk_counts() const;
+  // scheduler_adapters.cpp
+  // Loads an adapter between two steps, and returns its number. Where a folder keeps prefixes,
+  // `digest` tells it from others. Texts that are under way continue with the same bits. Throws ArgumentError for a name that another one has, and what
+  // open_adapter and Adapters throw; then nothing has changed.
+  uint32_t load_adapter(const AdapterPath& adapter, std::vector<uint32_t> digest);
+  // Frees its memory, and what the cache has of its texts. Throws ArgumentError for an adapter that is not there, and
+  // one that a text under way or in line has.
+  void unload_adapter(uint32_t number);
 
   // The text of a task ends after `n_chosen` of the tokens that it chose: it is over, and nothing
   // that came later stays in the cache. May be called when it is over already.
@@ -136,6 +146,9 @@ class Scheduler {
   void end(const Active& active, uint32_t n_kept);
   Queue::Answer admit(const std::shared_ptr<Task>& task);
   PrefixKey key_of(const Task& task) const;
+  void between_steps(std::function<void()> work);
+  void use_adapters(std::shared_ptr<const Adapters> adapters);
+  void refuse_in_use(uint64_t load, const std::string& name) const;
   bool waits_for_prefix(const Task& task) const;
   PrefixDisk* disk() const { return disk_in_use_.load(std::memory_order_acquire); }
   std::vector<uint32_t> words_of(const PrefixKey& key) const;

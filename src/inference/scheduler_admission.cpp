@@ -24,6 +24,11 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
     return Queue::Answer::taken;
   }
   if (active_.size() == model_.context.sizes.max_texts) return Queue::Answer::full;
+  if (!model_.context.adapters.get()->have(
+          rows.adapters)) {  // it came while the adapter was unloaded
+    task->fail(std::make_exception_ptr(ArgumentError("an adapter of the text was unloaded")));
+    return Queue::Answer::taken;
+  }
   std::vector<uint32_t> tokens = rows.tokens;  // and those chosen before it stepped back, if it did
   tokens.insert(tokens.end(), task->chosen().begin(), task->chosen().end());
   const MovedPositions* const moved = task->moved();

@@ -41,9 +41,9 @@ void Scheduler::keep_on_disk(std::filesystem::path folder, uint64_t most_bytes,
   if (groups.size() > 64)
     throw UnsupportedModelError("this model has " + std::to_string(groups.size()) +
                                 " cache groups; with more than 64 none is kept on a disk");
-  if (adapters.size() != model_.context.weights->adapters.names().size())
+  if (adapters.size() != model_.context.adapters.get()->slots().size())
     throw ArgumentError("digests of " + std::to_string(adapters.size()) + " adapters; there are " +
-                        std::to_string(model_.context.weights->adapters.names().size()));
+                        std::to_string(model_.context.adapters.get()->slots().size()));
   adapter_digests_ = std::move(adapters);
   disk_ = std::make_unique<PrefixDisk>(std::move(folder), most_bytes, std::move(groups),
                                        [this] { queue_.wake(); });
@@ -58,7 +58,7 @@ std::optional<DiskCounts> Scheduler::disk_counts() const {
 // What keys and values depend on beside the tokens, and the folder does not say.
 std::vector<uint32_t> Scheduler::words_of(const PrefixKey& key) const {
   std::vector<uint32_t> words = {static_cast<uint32_t>(key.adapters.size())};
-  for (const AdapterShare& share : key.adapters) {
+  for (const TextAdapter& share : key.adapters) {
     const std::vector<uint32_t>& digest = adapter_digests_[share.adapter];
     words.insert(words.end(), digest.begin(), digest.end());
     words.push_back(std::bit_cast<uint32_t>(share.weight));

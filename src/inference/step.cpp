@@ -71,7 +71,7 @@ bool Step::update_sequence(uint32_t sequence, const Choosing& choosing,
 uint32_t Step::add_generated(const Row& first, uint32_t n_rows, Logits logits, bool choose) {
   assert(prompt_.n_rows == 0);
   const auto first_index = static_cast<uint32_t>(rows_.size());
-  const uint32_t most = programs_.passes.generated_rows_per_pass;
+  const uint32_t most = programs_.generated_rows_per_pass();
   Row row = first;
   for (uint32_t left = n_rows; left > 0;) {
     // A pass has one span of a sequence.
@@ -241,17 +241,20 @@ void Step::add_pass(Program program, const Run& run) {
 }
 
 Replay Step::make_replay(Part part, bool go_on) {
-  const auto programs = [&](const Run& group) -> const ClassPrograms& {
-    return programs_.of(group.n_rows == 1 ? RowClass::single : RowClass::few, group.is_adapted);
+  const auto class_of = [](const Run& group) {
+    return group.n_rows == 1 ? RowClass::single : RowClass::few;
   };
-  const ClassPrograms& prompt = programs_.of(RowClass::many, prompt_.is_adapted);
   passes_.clear();
   if (part != Part::choice) {
-    for (const Run& group : generated_) add_pass(programs(group).body, group);
-    if (prompt_.n_rows > 0) add_pass(prompt_.is_aligned ? programs_.aligned : prompt.body, prompt_);
     for (const Run& group : generated_)
-      if (group.n_head_rows > 0) add_pass(programs(group).logits, group);
-    if (prompt_.n_head_rows > 0) add_pass(prompt.logits, prompt_);
+      add_pass(programs_.body(class_of(group), group.is_adapted), group);
+    if (prompt_.n_rows > 0)
+      add_pass(prompt_.is_aligned ? programs_.aligned
+                                  : programs_.body(RowClass::many, prompt_.is_adapted),
+               prompt_);
+    for (const Run& group : generated_)
+      if (group.n_head_rows > 0) add_pass(programs_.of(class_of(group)).logits, group);
+    if (prompt_.n_head_rows > 0) add_pass(programs_.of(RowClass::many).logits, prompt_);
   }
   if (part != Part::logits) add_choices(has_scored_ ? programs_.choose_scored : programs_.choose);
 

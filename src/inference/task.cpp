@@ -6,11 +6,11 @@
 namespace akunu {
 namespace {
 
-Choosing with_adapters(Choosing choosing, std::span<const AdapterShare> adapters) {
+Choosing with_adapters(Choosing choosing, std::span<const TextAdapter> adapters) {
   if (adapters.empty()) return choosing;
   choosing.adapters = static_cast<uint32_t>(choosing.options.size());
   choosing.options.push_back(static_cast<uint32_t>(adapters.size()));
-  for (const AdapterShare& each : adapters)
+  for (const TextAdapter& each : adapters)
     choosing.options.insert(choosing.options.end(),
                             {each.adapter, std::bit_cast<uint32_t>(each.weight)});
   return choosing;

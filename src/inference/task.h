@@ -58,7 +58,7 @@ struct TaskRows {
   // Its outputs are weights of cross-attention: of the alignment heads, over the window's positions.
   bool aligns = false;
   // What is added to the model's weights, as PrefixKey has it.
-  std::vector<AdapterShare> adapters = {};
+  std::vector<TextAdapter> adapters = {};
   // Rows per step; empty: as the composer likes. Otherwise exactly these, whatever is in the cache.
   std::vector<uint32_t> chunks;
   bool generated = false;  // with chunks: they run the kernels of rows that generate

@@ -1,7 +1,7 @@
 // Loads a model's weights. weights.h says what these are.
 //
 // 1. What it does. Describes the layers, decides which tensors stay in the host's memory (`place`), imports the
-//    tensors, and reads what the layers' description takes from them; then the adapters.
+//    tensors, and reads what the layers' description takes from them.
 // 2. What bounds it. Importing tensors. Load times: docs/reference/benchmarks.md.
 // 3. What it must not do. Keep anything that depends on a context: context.h. Believe a file that was cut meanwhile: it
 //    gets the blame for whatever fails (`blaming`).
@@ -162,15 +162,6 @@ void place_ones(Weights& weights) {
   weights.device->write(weights.ones.binding(), std::as_bytes(std::span(ones)));
 }
 
-void import_adapters(Weights& weights, const LoadOptions& options) {
-  if (options.adapters.empty()) return;
-  if (options.observed) throw ArgumentError("a model that is observed takes no adapters");
-  std::vector<AdapterSource> sources;
-  for (const AdapterPath& each : options.adapters)
-    sources.push_back(open_adapter(each, weights.config, weights.arch));
-  weights.adapters = Adapters(weights.device, sources, weights.tensors->map());
-}
-
 }  // namespace
 
 void Weights::check_files() const {
@@ -233,7 +224,6 @@ std::shared_ptr<const Weights> load_weights(const ModelSource& source,
     refuse_more_layers(*weights);
     read_output_scales(*weights);
     place_ones(*weights);
-    import_adapters(*weights, options);
     return weights;
   });
 }

@@ -1,4 +1,4 @@
-// What a file holds, on a device: its shape, its tensors and its adapters. Nothing here depends on how large a context
+// What a file holds, on a device: its shape and its tensors. Nothing here depends on how large a context
 // is or how many texts run: contexts of one model share its weights, and the last one frees them.
 #pragma once
 
@@ -12,7 +12,6 @@
 #include "core/device.h"
 #include "core/error.h"
 #include "core/model_config.h"
-#include "inference/adapters.h"
 #include "inference/context_plan.h"
 #include "inference/device_tensors.h"
 
@@ -26,7 +25,6 @@ struct Weights {
   ArchDescriptor arch;  // with what the file says of it: output scales, alignment heads
   std::vector<std::string> notes;
   std::unique_ptr<DeviceTensors> tensors;
-  Adapters adapters;
   OwnedBuffer ones;         // as ForwardMemory has them; empty where nothing reads them
   uint64_t host_bytes = 0;  // of tensors in the host's memory, where the device has its own
   uint64_t kept_free = 0;   // of the device's memory, for what reads those

@@ -11,8 +11,8 @@ std::vector<uint32_t> to_vector(const Tokens& tokens) {
   return {tokens.data(), tokens.data() + tokens.size()};
 }
 
-std::vector<AdapterShare> shares_of(const std::map<uint32_t, float>& adapters) {
-  std::vector<AdapterShare> shares;
+std::vector<TextAdapter> shares_of(const std::map<uint32_t, float>& adapters) {
+  std::vector<TextAdapter> shares;
   for (const auto& [adapter, weight] : adapters) shares.push_back({adapter, weight});
   return shares;
 }

@@ -23,7 +23,7 @@ using Tokens = pybind11::array_t<uint32_t, pybind11::array::c_style>;  // [n]
 std::vector<uint32_t> to_vector(const Tokens& tokens);
 
 // Of a dict {number of an adapter: weight}.
-std::vector<AdapterShare> shares_of(const std::map<uint32_t, float>& adapters);
+std::vector<TextAdapter> shares_of(const std::map<uint32_t, float>& adapters);
 
 // The logits of tokens `first` on, which are read as a prompt is; with `aligns`, where in the window
 // they are.

@@ -78,10 +78,13 @@ class NativeLoad {
   NativeLoad(const NativeModel& of, const std::string& kv_type, bool prefix_cache,
              uint32_t max_waiting, LoadOptions options) {
     options.kv_format = kv_format(kv_type);
-    begin([weights = of.engine()->model->context.weights, options,
+    const Context& context = of.engine()->model->context;
+    const std::shared_ptr<const Adapters> loaded = context.adapters.get();
+    begin([weights = context.weights,
+           adapters = std::vector(loaded->slots().begin(), loaded->slots().end()), options,
            of_scheduler =
                SchedulerOptions{.prefix_cache = prefix_cache, .most_waiting = max_waiting}] {
-      return Engine::over(weights, options, of_scheduler);
+      return Engine::over(weights, adapters, options, of_scheduler);
     });
   }
   ~NativeLoad() { abandon(); }

@@ -10,6 +10,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
 
 #include <algorithm>
 #include <utility>
@@ -334,10 +335,25 @@ void register_model(py::module_& m) {
       .def_property_readonly("occupancy", &NativeModel::occupancy)
       .def_property_readonly("adapters",
                              [](const NativeModel& model) {
-                               const auto names =
-                                   model.engine()->model->context.weights->adapters.names();
-                               return std::vector<std::string>(names.begin(), names.end());
+                               return model.engine()->model->context.adapters.get()->names();
                              })
+      .def(
+          "load_adapter",
+          [](const NativeModel& model, const std::string& name, const std::filesystem::path& path,
+             std::vector<uint32_t> digest) {
+            const std::shared_ptr<Engine> engine = model.engine();
+            const WithoutGil without_gil;
+            return engine->scheduler->load_adapter({name, path.string()}, std::move(digest));
+          },
+          py::arg("name"), py::arg("path"), py::arg("digest"))
+      .def(
+          "unload_adapter",
+          [](const NativeModel& model, uint32_t number) {
+            const std::shared_ptr<Engine> engine = model.engine();
+            const WithoutGil without_gil;
+            engine->scheduler->unload_adapter(number);
+          },
+          py::arg("number"))
       .def_property_readonly(
           "context",
           [](const NativeModel& model) { return model.engine()->model->context.n_positions(); })

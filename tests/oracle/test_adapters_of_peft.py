@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import peft_adapter
 import pytest
 from engine import BOUND_F32_CACHE, relative_error
@@ -107,3 +108,35 @@ def test_what_is_adapted_beside_projections_is_refused_by_name(tmp_path: Path, n
     with pytest.raises(akunu.UnsupportedModelError) as raised:
         akunu.load(folder, adapters={"a": adapter})
     assert message in str(raised.value)
+
+
+@pytest.mark.filterwarnings("ignore")  # of peft and torch
+def test_two_adapters_in_one_step_give_the_logits_of_peft_one_by_one(
+    model_case: Cases, tmp_path: Path
+) -> None:
+    """They are loaded while the model runs."""
+    import hf_model
+    import torch
+
+    case = model_case("llama-gqa")
+    tokens = random_tokens(case.spec, 70, seed=5)
+    expected = []
+    for name, modules in (("a", ALL), ("b", ["k_proj", "down_proj"])):
+        adapted = peft_adapter.adapted(
+            hf_model.load(case.spec, case.weights), tmp_path / name, target_modules=modules
+        )
+        with torch.no_grad():
+            expected.append(adapted(torch.tensor([tokens])).logits[0].numpy())
+    with akunu.load(case.path, kv_type="f32", prefix_cache=False) as model:
+        bare = model.logits(tokens)
+        for name in ("a", "b"):
+            model.load_adapter(name, tmp_path / name)
+        alone = [model.logits(tokens, adapters=name) for name in ("a", "b")]
+        native, ids = model._native, np.asarray(tokens, np.uint32)
+        tasks = [native.start_logits(ids, adapters=chosen) for chosen in ({0: 1.0}, {}, {1: 1.0})]
+        found = [task.result() for task in tasks]
+    assert found[1].tobytes() == bare.tobytes()
+    for logits, one, of_peft in zip(found[::2], alone, expected, strict=True):
+        assert logits.tobytes() == one.tobytes()
+        assert relative_error(logits, of_peft) < BOUND_F32_CACHE
+        assert relative_error(bare, of_peft) > 100 * BOUND_F32_CACHE

@@ -148,10 +148,11 @@ def _dir(options: LoadOptions) -> Path:
 def _adapter_digests(model: CachedModel, options: LoadOptions) -> list[Sequence[int]]:
     """Return what each adapter is, in the engine's order, as numbers."""
     paths = dict(options.adapters or {})
-    return [_digest_of_adapter(Path(paths[name])) for name in model.adapters]
+    return [digest_of_adapter(Path(paths[name])) for name in model.adapters]
 
 
-def _digest_of_adapter(path: Path) -> list[int]:
+def digest_of_adapter(path: Path) -> list[int]:
+    """Return what an adapter is, as numbers; AkunuError for files that cannot be read."""
     files = sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
     try:
         digest = bytes.fromhex(digest_of(tuple(SeenFile.at(each) for each in files)))

@@ -61,7 +61,7 @@ class Pipeline:
         self.native: _core.NativeModel | None = native
         self.tokenizer = tokenizer
         self.context = native.context
-        self.adapters: tuple[str, ...] = tuple(native.adapters)
+        self.find_adapters()
         self.sampling_defaults: Mapping[str, Any] = {}
         self.vocab_size: int = native.config["vocab_size"]
         self._path = path
@@ -74,6 +74,12 @@ class Pipeline:
         if native is None:
             raise AkunuError("the model is closed; load it again")
         return native
+
+    def find_adapters(self) -> None:
+        """Ask the engine which adapters are loaded."""
+        # By their numbers; "" is a number that an unloaded adapter has left.
+        self.adapter_numbers: tuple[str, ...] = tuple(self.open().adapters)
+        self.adapters = tuple(name for name in self.adapter_numbers if name)
 
     @cached_property
     def wakers(self) -> Wakers:

@@ -213,7 +213,8 @@ def adapter_shares(native: _core.NativeModel, adapters: object) -> dict[int, flo
     shares = {}
     for name, weight in wanted:
         if name not in loaded:
-            there = f"the model has {', '.join(loaded)}" if loaded else "the model has no adapters"
+            names = ", ".join(filter(None, loaded))
+            there = f"the model has {names}" if names else "the model has no adapters"
             raise ArgumentError(f"adapters names {name!r}; {there}")
         shares[loaded.index(name)] = weight
     return shares

@@ -1,0 +1,37 @@
+#include "inference/adapted_programs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/table.h"
+#include "inference/fused_forwards.h"
+
+namespace akunu {
+
+AdaptedPrograms::AdaptedPrograms(const Context& context, const CompiledPasses& others,
+                                 std::shared_ptr<const Adapters> adapters)
+    : adapters_(std::move(adapters)), generated_rows_per_pass_(others.generated_rows_per_pass) {
+  const FusedForwards fused(context.weights->arch, context.weights->tensors->map(),
+                            context.frequencies.of_layers(), context.forward_memory(),
+                            *context.device, false, adapters_->targets());
+  scratch_ = Scratch(context.device, fused.values, fused.used, context.sizes.max_scratch_rows,
+                     context.sizes.max_head_rows, &others.scratch);
+  for (const RowClass row_class : kRowClasses) {
+    const auto index = static_cast<size_t>(row_class);
+    DispatchTable table = build_table(fused.adapted[index].body, fused.values, scratch_.bindings(),
+                                      *context.device, row_class);
+    if (row_class == RowClass::few)
+      for (const Command& command : table.commands)
+        generated_rows_per_pass_ = std::min(generated_rows_per_pass_, command.pipeline.most_rows);
+    bodies_[index] = OwnedProgram(context.device, std::move(table), context.step_memory());
+  }
+}
+
+std::unique_ptr<const AdaptedPrograms> adapted_programs(const Context& context,
+                                                        const CompiledPasses& others,
+                                                        std::shared_ptr<const Adapters> adapters) {
+  if (adapters->targets().empty()) return nullptr;
+  return std::make_unique<const AdaptedPrograms>(context, others, std::move(adapters));
+}
+
+}  // namespace akunu

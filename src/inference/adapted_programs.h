@@ -1,0 +1,40 @@
+// The bodies that add to rows what the adapters of their texts say. What other programs leave or read in scratch memory
+// lies where it lies without adapters, so logits and choices are the programs of all texts, and adapters
+// that come or go change these bodies alone.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "cache/scratch.h"
+#include "core/device.h"
+#include "inference/adapters.h"
+#include "inference/context.h"
+#include "inference/program_compiler.h"
+
+namespace akunu {
+
+class AdaptedPrograms {
+ public:
+  // `others`: what is compiled without adapters. It and the context must outlive this. Throws UnsupportedModelError and
+  // OutOfMemoryError.
+  AdaptedPrograms(const Context& context, const CompiledPasses& others,
+                  std::shared_ptr<const Adapters> adapters);
+
+  Program body(RowClass row_class) const { return bodies_[static_cast<size_t>(row_class)].get(); }
+  uint32_t generated_rows_per_pass() const { return generated_rows_per_pass_; }
+
+ private:
+  std::shared_ptr<const Adapters> adapters_;
+  Scratch scratch_;  // what the bodies have that the others lack
+  std::array<OwnedProgram, 3> bodies_;
+  uint32_t generated_rows_per_pass_;
+};
+
+// Null for a set without an adapter.
+std::unique_ptr<const AdaptedPrograms> adapted_programs(const Context& context,
+                                                        const CompiledPasses& others,
+                                                        std::shared_ptr<const Adapters> adapters);
+
+}  // namespace akunu
