@@ -45,7 +45,7 @@ from akunu.server.routes import routers
 from akunu.server.routes.described import with_answers
 from akunu.server.settings import ServerSettings
 from akunu.server.state import ServerState, entry_of
-from akunu.server.stored import routes_batches, routes_files
+from akunu.server.stored import routes_batches, routes_conversations, routes_files
 from akunu.server.stored import routes_responses as stored_responses
 from akunu.server.stored.background import Backgrounds
 from akunu.server.stored.batches import Batches
@@ -145,6 +145,7 @@ def all_routers() -> list[tuple[str, APIRouter]]:
         routes_completions.router,
         routes_responses.router,
         stored_responses.router,
+        routes_conversations.router,
         routes_files.router,
         routes_batches.router,
         routes_audio.router,

@@ -26,7 +26,7 @@ from akunu.server.openai.responses_answer import ResponseAnswer
 from akunu.server.openai.responses_input import messages_of
 from akunu.server.openai.responses_tools import tools_of
 from akunu.server.settings import ServerSettings
-from akunu.server.stored.items import as_items
+from akunu.server.stored.items import as_items, conversation_id
 from akunu.server.stored.responses import StoredResponses
 from akunu.server.text_request import TextRequest, text_request
 
@@ -130,7 +130,12 @@ RESPONSES_FIELDS: Final[Mapping[str, Field]] = table_of(
             _previous,
             "a stored response, after whose conversation the input comes",
         ),
-        refused("conversation", "send previous_response_id, or the whole conversation as input"),
+        honoured(
+            "conversation",
+            {"type": ["string", "object", "null"]},
+            lambda name, value: {name: conversation_id(value)},
+            "a stored conversation, or its id; input and output are added to it",
+        ),
         refused("prompt", "no prompts are stored, send instructions and input"),
         honoured(
             "background",
@@ -165,8 +170,9 @@ def response_request(
     if "input" not in options:
         raise invalid("input", "input is missing", "missing_required_parameter")
     previous = options.pop("previous_response_id", None)
+    conversation = options.pop("conversation", None)
     if before is None:
-        before = stored.conversation(previous) if previous is not None else []
+        before = stored.before(previous, conversation)
     given = options.pop("input")
     messages, unread = messages_of(options.pop("instructions", None), given, before)
     options["messages"] = messages
@@ -181,9 +187,12 @@ def response_request(
     echoed = {
         name: default if body.get(name) is None else body[name] for name, default in _ECHOED.items()
     }
+    echoed["conversation"] = None if conversation is None else {"id": conversation}
     is_stored = options.pop("store", True)
     if options.pop("background", False) and not is_stored:
         raise invalid("background", "background needs store: its response is retrieved later")
+    if conversation is not None and not is_stored:
+        raise invalid("conversation", "conversation needs store: the response is added to it")
     keep = partial(stored.keep, as_items(given)) if is_stored else None
     wanted.answer = partial(
         ResponseAnswer,

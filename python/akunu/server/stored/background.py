@@ -27,7 +27,7 @@ from akunu.server.openai.responses_answer import CANCELLED, ResponseAnswer, new_
 from akunu.server.openai.responses_fields import response_request
 from akunu.server.state import ServerState, entry_of
 from akunu.server.stored.files import folder_of
-from akunu.server.stored.items import as_items
+from akunu.server.stored.items import as_items, conversation_id
 from akunu.server.stored.responses import StoredResponses
 from akunu.server.stored.store import FolderStore, Key, merged
 from akunu.server.text_request import Answer, AnswerContext, TextRequest
@@ -89,11 +89,11 @@ class Backgrounds:
         entry = entry_of(request)
         key = (entry.owner or "", "background", new_id("resp"))
         identity = (key[2], int(time.time()))
-        previous = body.get("previous_response_id")
+        conversation = conversation_id(body.get("conversation"))
         stored = self._stored(key)
         record: dict[str, Any] = {
             "body": {**body, "input": as_items(body["input"])},
-            "before": stored.conversation(previous) if previous is not None else [],
+            "before": stored.before(body.get("previous_response_id"), conversation),
             "created": identity[1],
         }
         wanted.ignore(name for name in (KEY, LAST_EVENT) if name in request.headers)

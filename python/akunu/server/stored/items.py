@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import Query
 
 from akunu.common.clock_and_ids import random_hex
-from akunu.server.http.errors import ApiError
+from akunu.server.http.errors import ApiError, invalid
 
 Limit = Annotated[int, Query(ge=1, le=100)]
 """How many things a page has; of routes."""
@@ -45,6 +45,14 @@ def _item(given: Mapping[str, Any]) -> dict[str, Any]:
     return item
 
 
+def conversation_id(given: Any) -> str | None:
+    """Return the id of a conversation that a request names, as a text or in an object."""
+    name = given.get("id") if isinstance(given, dict) else given
+    if name is not None and not isinstance(name, str):
+        raise invalid("conversation", "conversation must be an id, or an object with an id")
+    return name
+
+
 def page_of(
     things: Sequence[Mapping[str, Any]], *, after: str | None, limit: int, order: str
 ) -> dict[str, Any]:
@@ -70,6 +78,12 @@ def page_of(
     }
 
 
-def not_found(what: str, name: str, *, param: str | None = None) -> ApiError:
-    """Return the error for an object that is not stored, or belongs to another key."""
-    return ApiError(404, f"there is no {what} with the id {name!r}", param=param, code="not_found")
+class NotStoredError(ApiError):
+    """An object that is not stored, or belongs to another key."""
+
+
+def not_found(what: str, name: str, *, param: str | None = None) -> NotStoredError:
+    """Return the error for an id."""
+    return NotStoredError(
+        404, f"there is no {what} with the id {name!r}", param=param, code="not_found"
+    )

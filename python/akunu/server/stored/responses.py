@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from starlette.requests import Request
 
-from akunu.server.http.errors import ApiError
+from akunu.server.http.errors import ApiError, invalid
 from akunu.server.state import entry_of, state_of
-from akunu.server.stored.items import not_found
+from akunu.server.stored.conversations import StoredConversations
+from akunu.server.stored.items import NotStoredError, not_found
 from akunu.server.stored.store import Key, ObjectStore, merged
+
+_CONTINUED: Final = ("completed", "incomplete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +38,42 @@ class StoredResponses:
         return found
 
     def keep(self, items: Sequence[dict[str, Any]], response: dict[str, Any]) -> None:
-        """Store a response; `items`: its own input. ApiError where there is no room."""
+        """Store a response, and have it in its conversation. ApiError where there is no room.
+
+        `items`: its input, without what was before.
+        """
         record = {"response": response, "input": list(items)}
         self.store.add(self._key(response["id"]), record)
+        if response.get("conversation") is not None and response["status"] in _CONTINUED:
+            with suppress(NotStoredError):  # the conversation was deleted meanwhile
+                self.conversations.add(
+                    response["conversation"]["id"], [*items, *response["output"]], response["id"]
+                )
 
     def delete(self, name: str) -> None:
         """Delete a response; ApiError where there is none."""
         if not self.store.delete(self._key(name)):
             raise not_found("response", name)
 
-    def conversation(self, name: str) -> list[dict[str, Any]]:
+    @property
+    def conversations(self) -> StoredConversations:
+        """The conversations of the same owner."""
+        return StoredConversations(self.store, self.owner)
+
+    def before(self, previous: str | None, conversation: str | None) -> list[dict[str, Any]]:
+        """Return the items that a request comes after; ApiError where they are not stored."""
+        if previous is not None and conversation is not None:
+            raise invalid(
+                "conversation", "previous_response_id and conversation exclude each other"
+            )
+        if conversation is not None:
+            try:
+                return self.conversations.find(conversation)[1]
+            except NotStoredError as error:
+                raise invalid("conversation", error.message, "conversation_not_found") from None
+        return [] if previous is None else self._up_to(previous)
+
+    def _up_to(self, name: str) -> list[dict[str, Any]]:
         """Return all items up to the end of a response, those that it continues first."""
         turns: list[list[dict[str, Any]]] = []
         previous: str | None = name
@@ -52,7 +82,12 @@ class StoredResponses:
             if not found:
                 raise _not_stored(name, previous)
             response = found["response"]
-            if response["status"] not in ("completed", "incomplete"):
+            if response.get("conversation") is not None:
+                conversation = response["conversation"]["id"]
+                raise _wrong_previous(
+                    f"{previous!r} belongs to {conversation!r}: send conversation"
+                )
+            if response["status"] not in _CONTINUED:
                 raise _wrong_previous(f"response {previous!r} is {response['status']}")
             turns.append([*found["input"], *response["output"]])
             previous = response["previous_response_id"]
