@@ -16,14 +16,17 @@ from xml.etree import ElementTree
 COUNTED = ("passed", "failed", "skipped")
 
 
-def read_junit(path: Path) -> dict[str, int]:
+def read_junit(path: Path, failed: list[str]) -> dict[str, int]:
+    """How many tests had each outcome; appends the names of those that failed."""
     counts = dict.fromkeys(COUNTED, 0)
     if not path.exists():  # the program that writes it did not get that far
+        failed.append(f"{path.name} was not written")
         return {**counts, "failed": 1}
     for case in ElementTree.parse(path).iter("testcase"):
         outcomes = {child.tag for child in case}
         if outcomes & {"failure", "error"} or case.get("status") == "fail":
             counts["failed"] += 1
+            failed.append(f"{case.get('classname')}: {case.get('name')}")
         elif "skipped" in outcomes:
             counts["skipped"] += 1
         else:
@@ -33,13 +36,14 @@ def read_junit(path: Path) -> dict[str, int]:
 
 def add(folder: Path, name: str, files: list[Path]) -> None:
     counts = dict.fromkeys(COUNTED, 0)
+    failed: list[str] = []
     for path in files:
-        for outcome, number in read_junit(path).items():
+        for outcome, number in read_junit(path, failed).items():
             counts[outcome] += number
     if not files:
         counts["passed"] = 1
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.json").write_text(json.dumps(counts))
+    (folder / f"{name}.json").write_text(json.dumps({**counts, "names of failed": failed}))
 
 
 def total(folder: Path, failed_steps: int) -> int:
@@ -49,6 +53,8 @@ def total(folder: Path, failed_steps: int) -> int:
         print(f"{path.stem:<28} " + ", ".join(f"{step[each]} {each}" for each in COUNTED))
         for outcome in COUNTED:
             counts[outcome] += step[outcome]
+        for test in step["names of failed"]:
+            print(f"  failed: {test}")
     counts["failed"] = max(counts["failed"], failed_steps)
     if counts["passed"] + counts["failed"] == 0:
         print("no test ran")

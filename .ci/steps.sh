@@ -133,7 +133,7 @@ readme_tests() {
   return "$code"
 }
 
-# The CPU seconds of the build, beside those that are recorded. (Recorded on x86-64, with GCC 12.)
+# What the build took, next to what is recorded. (Recorded on x86-64, with GCC 12.)
 build_time() {
   [ "$(uname -m)" = x86_64 ] && g++ --version | grep -q ' 12\.' || { echo "another compiler: no record of its build"; return; }
   (cd "$clone" && python3 -m tools.build_time check "$1") || return

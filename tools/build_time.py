@@ -1,4 +1,4 @@
-"""What a build compiles, and the CPU seconds that each file takes.
+"""What a build compiles, and the CPU seconds and memory that each file takes.
 
     python -m tools.build_time measure -o build.log     builds the package from nothing
     python -m tools.build_time report build.log --write docs/reference/benchmarks.md
@@ -9,9 +9,9 @@ Any other build is measured with this launcher before its compiler, or before cc
 
     export CMAKE_CXX_COMPILER_LAUNCHER="python3;$PWD/tools/build_time.py;launch;$PWD/build.log"
 
-Machines differ in speed, and so does one from minute to minute. So the launcher also compiles
-build_time_unit.cpp, after every sixteenth file, and `check` counts in units of that: it includes
-nothing of akunu.
+Machines differ in speed, and so does one from minute to minute: a check of seconds fails on a busy
+one. The compiler's memory is the same everywhere, and grows as its time does: with what it parses,
+instantiates and generates. So `check` compares the sum of that.
 """
 
 from __future__ import annotations
@@ -23,63 +23,48 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
 from pathlib import Path
-from statistics import median
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-UNIT = ROOT / "tools/build_time_unit.cpp"
-RECORD = ROOT / "tools/build_time.json"  # units of each group
+RECORD = ROOT / "tools/build_time.json"  # MiB of each group
 LEVELS = "generic,avx2"
 MOST = 1.1  # times what is recorded
 BEGIN, END = "<!-- build time: begin -->", "<!-- build time: end -->"
-Log = list[tuple[str, float]]  # objects, and CPU seconds
 
 
-def cpu_seconds(command: list[str]) -> tuple[int, float]:
-    """Run a command; its exit status, and user and system time of it and what it started."""
-    _, status, usage = os.wait4(os.posix_spawnp(command[0], command, os.environ), 0)
-    return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
+class Cost(NamedTuple):
+    """What compiling took."""
 
+    seconds: float = 0.0  # of the CPU
+    mib: float = 0.0  # the most memory of a process, summed over files
 
-def append(log: Path, name: str, seconds: float) -> int:
-    """A line of the log; how many it has."""
-    with log.open("a+", encoding="utf-8") as lines:
-        lines.write(f"{seconds:.2f}\t{name}\n")
-        lines.flush()
-        lines.seek(0)
-        return len(lines.readlines())
+    def plus(self, other: Cost) -> Cost:
+        return Cost(self.seconds + other.seconds, self.mib + other.mib)
 
 
 def launch(log: Path, command: list[str]) -> int:
-    """Compile a file, and note what it took; every sixteenth time compile the unit as well."""
-    code, seconds = cpu_seconds(command)
+    """Compile a file, and append a line to the log."""
+    _, status, usage = os.wait4(os.posix_spawnp(command[0], command, os.environ), 0)
+    code = os.waitstatus_to_exitcode(status)
     if code == 0 and "-c" in command and "-o" in command:
-        n_lines = append(log, command[command.index("-o") + 1], seconds)
-        if n_lines % 17 == 8:
-            compiler = next(word for word in command if re.search(r"[+][+][-\d.]*$", word))
-            with tempfile.TemporaryDirectory() as folder:
-                unit = [compiler, "-std=c++20", "-O2", "-c", str(UNIT), "-o", f"{folder}/unit.o"]
-                code, seconds = cpu_seconds(unit)
-            append(log, "unit", seconds)
+        name = command[command.index("-o") + 1]
+        seconds, mib = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+        with log.open("a", encoding="utf-8") as lines:
+            lines.write(f"{seconds:.2f}\t{mib:.1f}\t{name}\n")
     return code
 
 
-def read_log(path: Path) -> Log:
-    """The last time that each object was compiled, and every time of the unit."""
-    lines = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
-    # CMake tries the compiler under names that it draws.
-    lines = [line for line in lines if "cmTC_" not in line[1]]
-    objects = {name: float(seconds) for seconds, name in lines if name != "unit"}
-    units = [("unit", float(seconds)) for seconds, name in lines if name == "unit"]
-    if not objects or not units:
-        raise SystemExit(f"{path}: nothing was compiled, or fewer than eight files")
-    return [*objects.items(), *units]
-
-
-def unit_of(log: Log) -> float:
-    """CPU seconds of the unit."""
-    return median(seconds for name, seconds in log if name == "unit")
+def read_log(path: Path) -> dict[str, Cost]:
+    """What each object took, the last time that it was compiled."""
+    costs = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        seconds, mib, name = line.split("\t")
+        if "cmTC_" not in name:  # CMake tries the compiler under names that it draws
+            costs[name] = Cost(float(seconds), float(mib))
+    if not costs:
+        raise SystemExit(f"{path}: nothing was compiled")
+    return costs
 
 
 def group_of(name: str) -> str:
@@ -88,13 +73,13 @@ def group_of(name: str) -> str:
     return found[1].removeprefix("akunu_") if found else name
 
 
-def by_group(log: Log) -> dict[str, float]:
-    """CPU seconds of each target."""
-    groups: dict[str, float] = defaultdict(float)
-    for name, seconds in log:
-        if name != "unit":
-            groups[group_of(name)] += seconds
-    return dict(sorted(groups.items(), key=lambda group: -group[1]))
+def by_group(log: dict[str, Cost]) -> dict[str, Cost]:
+    """What each target took, the longest first."""
+    groups: dict[str, Cost] = {}
+    for name, cost in log.items():
+        group = group_of(name)
+        groups[group] = groups.get(group, Cost()).plus(cost)
+    return dict(sorted(groups.items(), key=lambda group: -group[1].seconds))
 
 
 def measure(output: Path) -> None:
@@ -111,33 +96,36 @@ def measure(output: Path) -> None:
         subprocess.run(command, check=True, env=environment)
 
 
-def rows(log: Log) -> list[str]:
+def rows(log: dict[str, Cost]) -> list[str]:
     """The tables: targets, and the objects that take longest."""
     groups = by_group(log)
-    total, unit = sum(groups.values()), unit_of(log)
-    lines = ["| target | CPU seconds | share |", "|---|--:|--:|"]
-    lines += [f"| {name} | {s:.1f} | {100 * s / total:.0f} % |" for name, s in groups.items()]
-    lines += [f"| together | {total:.0f} | {total / unit:.0f} units |", ""]
+    seconds = sum(cost.seconds for cost in groups.values())
+    mib = sum(cost.mib for cost in groups.values())
+    lines = ["| target | CPU seconds | share | MiB |", "|---|--:|--:|--:|"]
+    lines += [
+        f"| {name} | {cost.seconds:.1f} | {100 * cost.seconds / seconds:.0f} % | {cost.mib:.0f} |"
+        for name, cost in groups.items()
+    ]
+    lines += [f"| together | {seconds:.0f} | | {mib:.0f} |", ""]
     lines += ["| the longest files | CPU seconds |", "|---|--:|"]
-    objects = sorted((entry for entry in log if entry[0] != "unit"), key=lambda entry: -entry[1])
-    for name, seconds in objects[:12]:
+    for name, cost in sorted(log.items(), key=lambda entry: -entry[1].seconds)[:12]:
         file = name.split(".dir/")[-1].removesuffix(".o")
-        lines.append(f"| {group_of(name)}: {file} | {seconds:.1f} |")
+        lines.append(f"| {group_of(name)}: {file} | {cost.seconds:.1f} |")
     return lines
 
 
-def check(log: Log) -> int:
+def check(log: dict[str, Cost]) -> int:
     """Compare with the record, but for targets that it lacks: machines have other levels."""
     recorded = json.loads(RECORD.read_text(encoding="utf-8"))
-    unit, groups = unit_of(log), by_group(log)
+    groups = by_group(log)
     if missing := recorded.keys() - groups.keys():
         print(f"not compiled: {', '.join(sorted(missing))}")
         return 1
-    units = {name: groups[name] / unit for name in recorded}
+    print(f"{'the memory of':24} {'record':>7} {'now':>7} MiB")
     for name, before in recorded.items():
-        print(f"{name:24} {before:7.1f} {units[name]:7.1f}  x {units[name] / before:.2f}")
-    before, now = sum(recorded.values()), sum(units.values())
-    print(f"{'together':24} {before:7.1f} {now:7.1f}  x {now / before:.2f}, at most {MOST}")
+        print(f"{name:24} {before:7.0f} {groups[name].mib:7.0f}  x {groups[name].mib / before:.2f}")
+    before, now = sum(recorded.values()), sum(groups[name].mib for name in recorded)
+    print(f"{'together':24} {before:7.0f} {now:7.0f}  x {now / before:.2f}, at most {MOST}")
     return int(now > MOST * before)
 
 
@@ -159,8 +147,8 @@ def main() -> int:
     if arguments.verb == "check":
         return check(log)
     if arguments.verb == "record":
-        units = {name: round(seconds / unit_of(log), 2) for name, seconds in by_group(log).items()}
-        RECORD.write_text(json.dumps(units, indent=1) + "\n", encoding="utf-8")
+        memory = {name: round(cost.mib) for name, cost in by_group(log).items()}
+        RECORD.write_text(json.dumps(memory, indent=1) + "\n", encoding="utf-8")
         return 0
     table = "\n".join(rows(log))
     if arguments.write is None:

@@ -36,8 +36,10 @@ def roomy() -> Iterator[httpx.Client]:
         yield client
 
 
-def longest_wait(client: httpx.Client, path: str, body: dict[str, Any]) -> tuple[float, Any]:
-    """How long another request had to wait meanwhile, and the answer."""
+def longest_wait(
+    client: httpx.Client, path: str, body: dict[str, Any]
+) -> tuple[float, float, httpx.Response]:
+    """Seconds that another request had to wait meanwhile, those of this request, and its answer."""
     waits = [0.0]
     content = json.dumps(body).encode()
     is_over = threading.Event()
@@ -52,10 +54,12 @@ def longest_wait(client: httpx.Client, path: str, body: dict[str, Any]) -> tuple
 
     watching = threading.Thread(target=watch)
     watching.start()
+    began = time.monotonic()
     answer = client.post(path, content=content, headers={"content-type": "application/json"})
+    seconds = time.monotonic() - began
     is_over.set()
     watching.join()
-    return max(waits), answer
+    return max(waits), seconds, answer
 
 
 @each_line(
@@ -89,10 +93,12 @@ def longest_wait(client: httpx.Client, path: str, body: dict[str, Any]) -> tuple
 def test_very_many_values_are_refused_and_others_do_not_wait(
     roomy: httpx.Client, path: str, body: dict[str, Any], why: str
 ) -> None:
-    seconds, answer = longest_wait(roomy, path, body)
+    waited, seconds, answer = longest_wait(roomy, path, body)
     assert answer.status_code == 400, answer.text[:300]
     assert why in answer.text
-    assert seconds < 1.0  # with json.loads, which holds all threads
+    # With json.loads, which holds all threads, others wait as long as this request. (On a busy
+    # machine both take longer.)
+    assert waited < max(1.0, 0.7 * seconds)
 
 
 def test_python_has_the_same_bound() -> None:

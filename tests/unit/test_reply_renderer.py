@@ -277,6 +277,7 @@ def test_any_text_in_any_pieces_gives_one_screen_that_has_all_of_it(
 @settings(deadline=None, max_examples=50)
 @given(st.text(max_size=80), st.lists(st.integers(0, 80)), st.integers(10, 40))
 @example(text="0000000\x1f\x1f\t\xa00", cuts=[], width=10)  # no row ends at such a space
+@example(text="00000000\u2e80:", cuts=[], width=10)  # the colon takes the wide one to the next row
 def test_plain_text_in_any_pieces_is_all_there(text: str, cuts: list[int], width: int) -> None:
     bounds = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     written: list[str] = []

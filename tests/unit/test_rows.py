@@ -62,6 +62,8 @@ def test_a_word_waits_for_its_end_unless_it_is_longer_than_a_row() -> None:
     assert ready_to_show("Once upon", 20) == len("Once ")
     assert ready_to_show("Once upon ", 20) == len("Once upon ")
     assert ready_to_show("x" * 30, 20) == 30
+    assert ready_to_show("日本", 20) == 1
+    assert ready_to_show("日本:", 20) == 1  # a colon stays on the row of the character before it
 
 
 @given(st.text(st.sampled_from("ab \N{FIRE}日e\u0301,\t")), st.integers(2, 30))

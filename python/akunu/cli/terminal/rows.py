@@ -156,15 +156,15 @@ def wrap_lines(text: str, width: int, *, indent: str = "") -> str:
 
 
 def ready_to_show(text: str, width: int) -> int:
-    """Return how much of an unfinished line can be shown: up to where its last word begins.
+    """Return how much of an unfinished line can be shown: up to the last place for a break.
 
-    More where that word is longer than a row.
+    More where what follows that place is longer than a row.
     """
     end = len(text)
-    while end and not _is_space(text[end - 1]) and cells_of(text[end - 1]) < 2:
-        end -= 1
-    # The next character may cling to a wide one at the end.
-    if end and end == len(text) and cells_of(text[end - 1]) == 2:
+    while end and not _is_space(text[end - 1]):
+        # At the very end, the next character may cling to the last one.
+        if end < len(text) and _may_break(text[end - 1], text[end]):
+            break
         end -= 1
     return end if cell_count(text[end:]) < width else len(text)
 
