@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ from akunu.storage.model_files import open_model_files, read_tokenizer
 from akunu.storage.native_load import begin_load
 from akunu.templates.chosen_template import template_text
 from akunu.thread_choice import with_chosen_threads
+from akunu.warm_up import warm_up
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -101,12 +102,14 @@ def load(
     model = Model(loading.result(), of_files, chosen.max_waiting, choice)
     if chosen.cache_dir is None and chosen.cache_size != LoadOptions().cache_size:
         model._notes += ("cache_size is set without cache_dir: the disk is not used",)
-    if chosen.cache_dir is not None:
-        try:
+    try:
+        if chosen.warm_up:
+            warm_up(model)
+        if chosen.cache_dir is not None:
             model._notes += keep_on_disk(model, chosen)
-        except BaseException:
-            model.close()
-            raise
+    except BaseException:
+        model.close()
+        raise
     return model
 
 
@@ -213,7 +216,7 @@ def refuse_unloadable(path: Path, shown: str, options: LoadOptions) -> str:
     """
 
     def run() -> str:
-        with load_either(path, options) as model:
+        with load_either(path, replace(options, warm_up=False)) as model:
             need = size_text(model.memory["total"])
             if isinstance(model, Model):
                 return f"it takes {need} of memory with a context of {model.context} tokens"

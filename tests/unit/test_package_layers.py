@@ -45,7 +45,7 @@ LAYERS = [
     "session",
     "model",
     "speech hub",
-    "loading",
+    "loading warm_up",
     "sentence_encoder convert",
     "langchain",
     "akunu",

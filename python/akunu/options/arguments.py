@@ -167,6 +167,10 @@ class LoadArguments(TypedDict, total=False):
     chat_template: str | os.PathLike[str] | None
     """A file with a Jinja chat template, in place of the model's own."""
 
+    warm_up: bool | None
+    """Compute a few tokens when a model is loaded, so that the first request is as fast as
+    others."""
+
     draft: str | os.PathLike[str] | None
     """A smaller model with the same vocabulary that drafts tokens. The completion stays the
     same."""

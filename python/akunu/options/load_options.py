@@ -197,6 +197,14 @@ class LoadOptions(ModelOptions):
         calls=("inspect", "chat"),
         more="In Python also the template's text.",
     )
+    warm_up: bool = option(
+        False,
+        flag_check,
+        "Compute a few tokens when a model is loaded, so that the first request is as fast as "
+        "others.",
+        calls=(),
+        more="The server does it.",
+    )
     draft: str | os.PathLike[str] | None = option(
         None,
         path_of("a path or name of a model"),

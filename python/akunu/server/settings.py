@@ -288,6 +288,13 @@ class ServerSettings(ModelOptions):
         "models, write NAME=DRAFT,NAME=DRAFT.",
         "MODEL",
     )
+    warm_up: bool = option(
+        True,
+        flag_check,
+        "Compute a few tokens when a model is loaded, so that its first request is as fast as "
+        "others.",
+        flag="--warmup",
+    )
     ping_seconds: float = option(
         15.0,
         _seconds,
