@@ -42,9 +42,9 @@ def client_checks(
     of them in `shared_fixtures.py`. `requirements`: packages, with versions. `environment`: further
     variables of the checks.
 
-    Checks find a server with the models `ember`, `thinker` and `whisper` at AKUNU_URL, and one that
-    asks for the key `right` and answers 10 requests a minute at AKUNU_GUARDED_URL. One that allows
-    to create models, with `ember`, is at AKUNU_CREATING_URL.
+    Checks find a server with a journal and the models `ember`, `thinker` and `whisper` at
+    AKUNU_URL, and one that asks for the key `right` and answers 10 requests a minute at
+    AKUNU_GUARDED_URL. One that allows to create models, with `ember`, is at AKUNU_CREATING_URL.
     """
     python = virtual_environment(work / "environment", *requirements, *PYTEST)
     folder = work / "checks"
@@ -57,8 +57,9 @@ def client_checks(
     for name in ("open", "guarded", "creating"):
         (work / name).mkdir()
     guard = {"AKUNU_SERVE_API_KEYS": "right", "AKUNU_SERVE_RATE_LIMIT": "10"}
+    models = ("ember", f"thinker={thinker}", f"whisper={whisper}")
     with (
-        serving(work / "open", "ember", f"thinker={thinker}", f"whisper={whisper}") as address,
+        serving(work / "open", *models, "--journal", str(work / "journal")) as address,
         serving(work / "guarded", "ember", **guard) as guarded,
         serving(work / "creating", "ember", "--allow-pull") as creating,
     ):

@@ -89,7 +89,13 @@ async def retrieve(request: Request, file_id: str) -> Response:
     return JsonResponse(StoredFiles.of(request).find(file_id))
 
 
-@router.get("/{file_id}/content", summary="The content of a file", response_model=None)
+@router.get(
+    "/{file_id}/content",
+    summary="The content of a file",
+    response_model=None,
+    response_class=FileResponse,
+    responses={200: {"content": {"application/octet-stream": {}}}},
+)
 async def content(request: Request, file_id: str) -> Response:
     """Return its bytes, as they are on the disk."""
     files = StoredFiles.of(request)
