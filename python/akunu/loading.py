@@ -67,7 +67,7 @@ def load(
     """
     chosen = LoadOptions(**options)  # type: ignore[arg-type]  # None is the default
     flag("local_only", local_only)
-    template = None if chosen.chat_template is None else template_text(chosen.chat_template)
+    template = template_text(chosen.chat_template)
     path = find_model(path_or_name, chosen, local_only=local_only)
     if path.suffix != ".gguf":  # which is looked into below, when it is open
         _refuse_speech(path)
@@ -84,9 +84,7 @@ def load(
         files = open_model_files(path)
         if files.get("general.architecture") == "whisper":
             raise _speech_refusal(path)
-        tokenizer = read_tokenizer(files)
-        if template is not None:
-            tokenizer = tokenizer._with_chat_template(template)
+        tokenizer = read_tokenizer(files, template)
         if draft_path is not None:
             check_draft_vocabulary(tokenizer, path, draft_path)
     except (AkunuError, OSError):

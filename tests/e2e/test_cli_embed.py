@@ -144,14 +144,14 @@ def test_a_disk_that_is_full_is_said(bert_file: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("command", ["profile", "imatrix"])
+@pytest.mark.parametrize("command", ["profile", "imatrix", "inspect --template"])
 def test_commands_of_texts_that_are_written_refuse_an_encoder(
     run_akunu: Run, bert_file: str, tmp_path: Path, command: str
 ) -> None:
     text, target = tmp_path / "text.txt", tmp_path / "i.gguf"
     text.write_text("a cat " * 40)
     more = [str(text), "-o", str(target), "--context", "8"] if command == "imatrix" else []
-    done = run_akunu(command, bert_file, *more)
+    done = run_akunu(*command.split(), bert_file, *more)
     assert done.returncode == 1
     assert f"is an encoder: it embeds texts; akunu {command} needs a model" in done.stderr
     assert not target.exists()

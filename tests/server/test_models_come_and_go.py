@@ -337,3 +337,27 @@ def test_a_default_model_answers_for_names_that_no_model_has() -> None:
         assert client.get("/v1/models/gpt-5").status_code == 404
     with pytest.raises(ArgumentError, match="default_model is 'c'; the models are a, b"):
         ServedModels.of(ServerSettings(default_model="c"), TWO)
+
+
+def test_a_look_for_an_unknown_name_is_not_on_the_event_loop() -> None:
+    threads = []
+
+    def discover() -> dict[str, str]:
+        threads.append(threading.current_thread().name)
+        return {}
+
+    with running(ServedModels(["ember"], discover=discover)) as client:
+        for method, path, body in (
+            ("POST", "/v1/chat/completions", {"messages": HI}),
+            ("POST", "/api/chat", {"messages": HI}),
+            ("POST", "/api/embed", {"input": "Hi"}),
+            ("POST", "/api/show", {}),
+            ("POST", "/v1/models/load", {}),
+            ("GET", "/v1/models/gone", None),
+        ):
+            n = len(threads)
+            named = None if body is None else {"model": "gone", **body}
+            assert client.request(method, path, json=named).status_code == 404, path
+            assert len(threads) == n + 1, path
+            time.sleep(1.05)  # it looks once a second
+    assert not {"akunu server"} & set(threads)

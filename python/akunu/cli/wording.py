@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from akunu.cli.terminal.console import UsageError
 from akunu.errors import ArgumentError
 from akunu.options.sampling_options import declared_options
 
@@ -61,11 +62,13 @@ def refusal(error: ArgumentError, name: str = "") -> str:
 
 @contextmanager
 def without_notation() -> Iterator[None]:
-    """Have an ArgumentError about an option's value say it as `refusal` does."""
+    """Have an ArgumentError about an option's value be a UsageError, in the words of `refusal`."""
     try:
         yield
     except ArgumentError as error:
-        raise ArgumentError(refusal(error)) from None
+        if error.refused is None:
+            raise
+        raise UsageError(refusal(error)) from None
 
 
 def thinking_of(text: str) -> bool | str | None:

@@ -77,6 +77,7 @@ class Generation(Response):
         A stream is opened meanwhile, so that comments tell the client that the server works.
         """
         wanted, seconds = self._wanted, self._settings.ping_seconds
+        await self._models.seek(wanted.model)
         served = self._models.answering(wanted.model)
         held = stack.enter_async_context(self._models.use(wanted.model, wanted.keep_seconds))
         if served.model is not None:

@@ -126,11 +126,24 @@ class ServedModels:
 
     async def listed(self) -> list[ServedModel]:
         """Return all models, after a look for new ones; of each it is known if it takes audio."""
-        loop = asyncio.get_running_loop()
-        self._catalogue.update(await loop.run_in_executor(None, self._catalogue.discovered))
+        await self._look()
         for each in self.all:
             await self.looked_at(each)
         return self.all
+
+    async def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._catalogue.update(await loop.run_in_executor(None, self._catalogue.discovered))
+
+    async def seek(self, name: str | None) -> None:
+        """Look for new models where a name is unknown, so that `find` need not.
+
+        The look is in a thread: a disk may be slow, and other requests continue meanwhile.
+        """
+        if name is None or name in self._catalogue.by_name:
+            return
+        if self._catalogue.is_worth_a_look(name):
+            await self._look()
 
     def find(self, name: str | None) -> ServedModel:
         """Return the model of a name; None: the first of texts. ApiError where there is none.
@@ -202,6 +215,7 @@ class ServedModels:
     async def _chosen(self, name: str | None, *, is_speech: bool) -> ServedModel:
         """Return the model of a name; None: the first of its kind."""
         if name is not None:
+            await self.seek(name)
             return self.answering(name)
         for served in self.all:
             if bool(await self.looked_at(served)) is is_speech:
@@ -260,12 +274,14 @@ class ServedModels:
 
         `keep_seconds`: as of `use`.
         """
+        await self.seek(name)
         served = self.find(name)
         async with self._held(served, keep_seconds):
             return served
 
     async def unload(self, name: str | None) -> bool:
         """Close a model that no one uses; return whether it was loaded. ApiError where in use."""
+        await self.seek(name)
         served = self.find(name)
         if served.n_users or served.loading is not None:
             raise ApiError(

@@ -117,8 +117,16 @@ def open_model_files(path: str | os.PathLike[str]) -> ModelFiles:
     return _core.GgufFile(os.fspath(path))
 
 
-def read_tokenizer(files: ModelFiles) -> Tokenizer:
-    """Read the tokenizer of open files, whose path is in every error."""
+def read_tokenizer(files: ModelFiles, chat_template: str | None = None) -> Tokenizer:
+    """Read the tokenizer of open files, whose path is in every error.
+
+    `chat_template`: the text of one that takes the place of the model's own.
+    """
+    tokenizer = _own_tokenizer(files)
+    return tokenizer if chat_template is None else tokenizer._with_chat_template(chat_template)
+
+
+def _own_tokenizer(files: ModelFiles) -> Tokenizer:
     if isinstance(files, ModelDirectory):
         return Tokenizer._of_directory(Path(files.path), files)
     if isinstance(files, WhisperCppModel):

@@ -13,8 +13,10 @@ from akunu.templates.chat_template import ChatTemplate
 MOST_BYTES: Final = 1 << 20
 
 
-def template_text(chosen: str | os.PathLike[str]) -> str:
+def template_text(chosen: str | os.PathLike[str] | None) -> str | None:
     """Return a template's text: a str with `{{` or `{%` is that text, anything else a path.
+
+    None: none was chosen.
 
     Raises ArgumentError where the file cannot be read, is empty or larger than `MOST_BYTES`, or
     where the text is not valid Jinja.
@@ -22,6 +24,8 @@ def template_text(chosen: str | os.PathLike[str]) -> str:
     >>> template_text("{{ messages[0].content }}")
     '{{ messages[0].content }}'
     """
+    if chosen is None:
+        return None
     if isinstance(chosen, str) and ("{{" in chosen or "{%" in chosen):
         text, where = chosen, "chat_template"
     else:

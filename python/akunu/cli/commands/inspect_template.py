@@ -6,9 +6,9 @@ import json
 import sys
 from typing import Any, Final
 
-from akunu.cli.loading import model_path
+from akunu.cli.loading import model_path, refuse_encoder
 from akunu.cli.terminal.tables import write_facts
-from akunu.errors import ArgumentError
+from akunu.errors import ArgumentError, UnsupportedModelError
 from akunu.options.text_options import LoadOptions
 from akunu.storage.model_files import open_model_files, read_tokenizer
 from akunu.templates.chat_template import ChatTemplate
@@ -35,10 +35,13 @@ def show_template(name: str, options: LoadOptions, *, as_json: bool) -> int:
 
     Raises AkunuError where there is no such model or template.
     """
-    tokenizer = read_tokenizer(open_model_files(model_path(name)))
-    if options.chat_template is not None:
-        tokenizer = tokenizer._with_chat_template(template_text(options.chat_template))
-    template = ChatTemplate.of(tokenizer)
+    path = model_path(name)
+    tokenizer = read_tokenizer(open_model_files(path), template_text(options.chat_template))
+    try:
+        template = ChatTemplate.of(tokenizer)
+    except UnsupportedModelError:  # which says that the model can continue a text
+        refuse_encoder(path, options, "inspect --template")
+        raise
     facts = _facts(template)
     if as_json:
         json.dump(facts, sys.stdout, ensure_ascii=False, indent=2)

@@ -137,6 +137,11 @@ class Catalogue:
                 served.creation, served.created = each, each.created
                 self.models[name] = self.by_name[name] = served
 
+    def is_worth_a_look(self, name: str) -> bool:
+        """Whether a name is unknown, and the last look for new models was a while ago."""
+        since = time.monotonic() - self._looked_at
+        return since >= _LOOK_AGAIN_SECONDS and self.known(name) is None
+
     def find(self, name: str) -> ServedModel:
         """Return the model of a name; ApiError where there is none.
 
@@ -144,7 +149,7 @@ class Catalogue:
         a name means nothing: Ollama's clients add it or leave it out.
         """
         found = self.known(name)
-        if found is None and time.monotonic() - self._looked_at >= _LOOK_AGAIN_SECONDS:
+        if found is None and self.is_worth_a_look(name):
             self.update(self.discovered())
             found = self.known(name)
         if found is None:

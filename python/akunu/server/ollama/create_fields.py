@@ -178,7 +178,8 @@ def _template(text: str) -> str:
     if len(text) > MOST_BYTES:
         raise invalid("template", f"template has more than {MOST_BYTES} characters")
     try:
-        return template_text(text)
+        template_text(text)
     except ArgumentError as error:
         message = str(error).removeprefix("chat_template: ")
         raise invalid("template", f"template: {message}") from None
+    return text

@@ -55,6 +55,7 @@ async def generate(request: Request) -> Response:
 async def _answered(request: Request, to_request: ToRequest, *, is_chat: bool) -> Response:
     state = state_of(request)
     wanted = await read_body(request, lambda body: to_request(body, state.settings))
+    await state.models.seek(wanted.model)
     wanted.model = model = state.models.exact_name(wanted.model)
     if wanted.prompts is not None or wanted.arguments.get("messages"):
         return answer_to(request, wanted)
@@ -96,6 +97,7 @@ async def show(request: Request) -> Response:
     if name is not None:
         checked("model", name, str)
     models = state_of(request).models
+    await models.seek(name)
     async with models.use(models.exact_name(name)) as (served, model):
         return JsonResponse(await described(served, model))
 

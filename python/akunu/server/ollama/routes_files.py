@@ -104,6 +104,7 @@ async def delete(request: Request) -> Response:
     found = read(DELETE_FIELDS, await json_object(request))
     if "model" not in found.options:
         raise invalid("model", "model is missing", "missing_required_parameter")
+    await state.models.seek(found.options["model"])
     created = state.models.created(found.options["model"].removesuffix(LATEST))
     if created is not None:
         await state.models.delete_created(created)

@@ -120,13 +120,13 @@ async def _ollamas(request: Request, found: Read) -> AsyncIterator[Model]:
     """Hold the model that Ollama's request names."""
     models = state_of(request).models
     keep_seconds = found.options.get("keep_seconds")
-    async with models.use(_name(request, found), keep_seconds) as (_, model):
+    async with models.use(await _name(request, found), keep_seconds) as (_, model):
         yield model
 
 
 async def _without_text(request: Request, found: Read, answer: dict[str, Any]) -> Response:
     """Load the model, or unload it where `keep_alive` is 0, as Ollama does without a text."""
-    models, name = state_of(request).models, _name(request, found)
+    models, name = state_of(request).models, await _name(request, found)
     keep_seconds = found.options.get("keep_seconds")
     if keep_seconds == 0:
         await models.unload(name)
@@ -135,10 +135,12 @@ async def _without_text(request: Request, found: Read, answer: dict[str, Any]) -
     return JsonResponse(answer, headers=ignored_header(found.ignored))
 
 
-def _name(request: Request, found: Read) -> str:
+async def _name(request: Request, found: Read) -> str:
     if "model" not in found.options:
         raise invalid("model", "model is missing", "missing_required_parameter")
-    return state_of(request).models.exact_name(found.options["model"])
+    models, name = state_of(request).models, found.options["model"]
+    await models.seek(name)
+    return models.exact_name(name)
 
 
 def _read(body: dict[str, Any]) -> tuple[Read, list[str | list[int]]]:

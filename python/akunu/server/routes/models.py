@@ -41,6 +41,7 @@ async def model(request: Request, name: str) -> Response:
     """Describe one model; its name may have slashes."""
     if not name:
         raise HTTPException(404)
+    await state_of(request).models.seek(name)
     served = state_of(request).models.find(name)
     if is_anthropic(request.scope):
         return JsonResponse(model_info(served))
