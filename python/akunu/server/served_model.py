@@ -37,6 +37,8 @@ class ServedModel:
     model: Loaded | None = None
     is_speech: bool | None = None
     """Whether it takes audio; None: no one has looked, or it is not on this machine yet."""
+    adapter_scales: dict[str, float] = field(default_factory=dict)
+    """Adapters of requests that name none, set by POST /lora-adapters; none has the scale 0."""
     n_users: int = 0
     loading: asyncio.Task[Loaded] | None = None
     unloading: asyncio.Future[None] | None = None

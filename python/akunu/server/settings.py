@@ -210,7 +210,7 @@ class ServerSettings(ModelOptions):
         False,
         flag_check,
         "Let requests download, create and delete models (/api/pull, /api/create, /api/copy and "
-        "/api/delete). Includes all_models.",
+        "/api/delete), and load adapters (/v1/load_lora_adapter). Includes all_models.",
     )
     models_dir: Path | None = option(
         None,

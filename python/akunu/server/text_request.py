@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from akunu.common.checks import integer
 from akunu.server.fields.common import UNREAD, WITHOUT_EFFECT
+from akunu.server.fields.lora import by_name
 from akunu.server.fields.table import Field, ignored_header, read
 from akunu.server.fields.thinking import with_wished_thinking
 from akunu.server.http.errors import ApiError, api_error, invalid, unsupported
@@ -209,14 +210,20 @@ class TextRequest:
         return fills_in.prompt(model.tokenizer, before, suffix)
 
     def _adapted(self, served: ServedModel, model: Model) -> dict[str, Any]:
-        """Return the arguments, with the adapter that the model's name or preset asks for."""
+        """Return the arguments, with the adapters of the request's own list, or that of the model's
+        name or preset, or else those of all requests.
+        """
+        if "lora" in self.arguments:
+            found = dict(self.arguments)
+            found["adapters"] = by_name("lora", found.pop("lora"), model._pipeline.adapter_numbers)
+            return found
         adapters = model._pipeline.adapters
         adapter = (self.model or "").rpartition(":")[2]
         if adapter not in adapters or adapter == self.model:
             adapter = served.preset.adapter
-            if not adapter or "adapters" in self.arguments:
+            if "adapters" in self.arguments or not (adapter or served.adapter_scales):
                 return self.arguments
-        return {**self.arguments, "adapters": adapter}
+        return {**self.arguments, "adapters": adapter or served.adapter_scales}
 
     def failure(self, error: Exception, number: int = 0) -> ApiError:
         """Return how an exception is answered; `number`: that of the text that it is about."""

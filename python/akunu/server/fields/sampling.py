@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from akunu.options.declarations import Declared
 from akunu.options.sampling_options import declared_options
+from akunu.server.fields.lora import LORA_SCHEMA, lora
 from akunu.server.fields.table import Field, Reader, checked, honoured, refused, to
 from akunu.server.http.errors import invalid
 from akunu.server.http.json_words import as_json
@@ -84,6 +85,6 @@ SAMPLING_FIELDS: Final[tuple[Field, ...]] = (
     refused("best_of", "request n completions and choose", 1),
     refused("use_beam_search", "there is no beam search", False),
     refused("length_penalty", "there is no beam search", 1, 1.0),
-    refused("lora", "name an adapter after the model: base:adapter", []),
+    honoured("lora", LORA_SCHEMA, lora, "scales of adapters, by id: see GET /lora-adapters"),
     refused("prompt_logprobs", "use completions with echo and logprobs"),
 )

@@ -36,18 +36,27 @@ async def json_object(request: Request) -> dict[str, Any]:
     return await read_body(request, lambda body: body)
 
 
+async def json_value(request: Request) -> Any:
+    """Return the JSON that a request has; ApiError for anything else."""
+    return _value(await request.body())
+
+
 def _object(body: bytes) -> dict[str, Any]:
+    found = _value(body)
+    if not isinstance(found, dict):
+        raise invalid(None, f"the body must be a JSON object, not {kind_of(found)}", "invalid_json")
+    return found
+
+
+def _value(body: bytes) -> Any:
     try:
-        found = json.loads(body, parse_constant=_no_constant)
+        return json.loads(body, parse_constant=_no_constant)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise invalid(None, f"the body is not JSON: {error}", "invalid_json") from None
     except ValueError:  # Python's limit
         raise invalid(None, "the body has a number of too many digits", "invalid_json") from None
     except RecursionError:
         raise invalid(None, "the body is nested too deeply", "invalid_json") from None
-    if not isinstance(found, dict):
-        raise invalid(None, f"the body must be a JSON object, not {kind_of(found)}", "invalid_json")
-    return found
 
 
 def _no_constant(name: str) -> NoReturn:

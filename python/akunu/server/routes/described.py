@@ -33,7 +33,7 @@ _ERRORS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "OllamaError": {"type": "object", "properties": {"error": _TEXT}, "required": ["error"]},
 }
-_LISTS: Final = ("/completion",)  # an answer for each of several prompts
+_LISTS: Final = ("/completion", "/lora-adapters")  # answers that may be lists
 
 
 class RequestBody(dict[str, Any]):
