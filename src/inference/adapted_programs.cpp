@@ -9,11 +9,11 @@
 namespace akunu {
 
 AdaptedPrograms::AdaptedPrograms(const Context& context, const CompiledPasses& others,
-                                 std::shared_ptr<const Adapters> adapters)
-    : adapters_(std::move(adapters)), generated_rows_per_pass_(others.generated_rows_per_pass) {
+                                 const Adapters& adapters)
+    : generated_rows_per_pass_(others.generated_rows_per_pass) {
   const FusedForwards fused(context.weights->arch, context.weights->tensors->map(),
                             context.frequencies.of_layers(), context.forward_memory(),
-                            *context.device, false, adapters_->targets());
+                            *context.device, false, adapters.targets());
   scratch_ = Scratch(context.device, fused.values, fused.used, context.sizes.max_scratch_rows,
                      context.sizes.max_head_rows, &others.scratch);
   for (const RowClass row_class : kRowClasses) {
@@ -29,9 +29,9 @@ AdaptedPrograms::AdaptedPrograms(const Context& context, const CompiledPasses& o
 
 std::unique_ptr<const AdaptedPrograms> adapted_programs(const Context& context,
                                                         const CompiledPasses& others,
-                                                        std::shared_ptr<const Adapters> adapters) {
-  if (adapters->targets().empty()) return nullptr;
-  return std::make_unique<const AdaptedPrograms>(context, others, std::move(adapters));
+                                                        const Adapters& adapters) {
+  if (adapters.targets().empty()) return nullptr;
+  return std::make_unique<const AdaptedPrograms>(context, others, adapters);
 }
 
 }  // namespace akunu

@@ -17,16 +17,14 @@ namespace akunu {
 
 class AdaptedPrograms {
  public:
-  // `others`: what is compiled without adapters. It and the context must outlive this. Throws UnsupportedModelError and
+  // `others`: what is compiled without adapters. It, the context and the adapters' memory must outlive this. Throws UnsupportedModelError and
   // OutOfMemoryError.
-  AdaptedPrograms(const Context& context, const CompiledPasses& others,
-                  std::shared_ptr<const Adapters> adapters);
+  AdaptedPrograms(const Context& context, const CompiledPasses& others, const Adapters& adapters);
 
   Program body(RowClass row_class) const { return bodies_[static_cast<size_t>(row_class)].get(); }
   uint32_t generated_rows_per_pass() const { return generated_rows_per_pass_; }
 
  private:
-  std::shared_ptr<const Adapters> adapters_;
   Scratch scratch_;  // what the bodies have that the others lack
   std::array<OwnedProgram, 3> bodies_;
   uint32_t generated_rows_per_pass_;
@@ -35,6 +33,6 @@ class AdaptedPrograms {
 // Null for a set without an adapter.
 std::unique_ptr<const AdaptedPrograms> adapted_programs(const Context& context,
                                                         const CompiledPasses& others,
-                                                        std::shared_ptr<const Adapters> adapters);
+                                                        const Adapters& adapters);
 
 }  // namespace akunu

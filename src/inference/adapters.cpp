@@ -95,8 +95,7 @@ void copy_number(const SourceTensor& from, uint64_t i, Format format, std::byte*
   std::memcpy(out + to * sizeof value, &value, sizeof value);
 }
 
-std::vector<std::byte> lay_out(const Stack& stack) {
-  std::vector<std::byte> bytes(stack.down_bytes() + stack.up_bytes() + stack.parts_bytes());
+void lay_out(const Stack& stack, std::span<std::byte> bytes) {
   std::byte* const up = bytes.data() + stack.down_bytes();
   std::vector<AdapterPart> parts;
   uint64_t first = 0;
@@ -104,7 +103,12 @@ std::vector<std::byte> lay_out(const Stack& stack) {
     const uint64_t rank = matrices == nullptr ? 0 : matrices->rank();
     parts.push_back({static_cast<uint32_t>(first), static_cast<uint32_t>(rank),
                      matrices == nullptr ? 0 : matrices->scale, 0});
-    for (uint64_t i = 0; i < rank * stack.k; ++i)
+    const bool is_as_it_is =
+        rank > 0 && matrices->columns.empty() && matrices->down.format == stack.format;
+    if (is_as_it_is)
+      std::memcpy(bytes.data() + first * stack.k * stack.number_bytes(),
+                  matrices->down.parts[0].bytes.data(), rank * stack.k * stack.number_bytes());
+    for (uint64_t i = 0; !is_as_it_is && i < rank * stack.k; ++i)
       copy_number(matrices->down, number_in_file(*matrices, i, stack.k), stack.format, bytes.data(),
                   first * stack.k + i);
     for (uint64_t row = 0; rank > 0 && row < stack.n; ++row) {
@@ -115,7 +119,6 @@ std::vector<std::byte> lay_out(const Stack& stack) {
     first += rank;
   }
   std::memcpy(up + stack.up_bytes(), parts.data(), parts.size() * sizeof(AdapterPart));
-  return bytes;
 }
 
 void refuse_damage(std::span<const AdapterSlot> slots) {
@@ -135,36 +138,40 @@ std::vector<AdapterSlot> slots_of(std::vector<AdapterSource> sources) {
   return slots;
 }
 
-Adapters::Adapters(const std::shared_ptr<Device>& device, std::vector<AdapterSlot> slots,
-                   const TensorMap& tensors)
-    : slots_(std::move(slots)) {
-  if (slots_.size() > kMaxAdapters)
-    throw ArgumentError(std::to_string(slots_.size()) + " adapters; at most " +
+AdapterLayout::AdapterLayout(std::vector<AdapterSlot> of, const TensorMap& tensors)
+    : slots(std::move(of)) {
+  if (slots.size() > kMaxAdapters)
+    throw ArgumentError(std::to_string(slots.size()) + " adapters; at most " +
                         std::to_string(kMaxAdapters) + " are possible");
-  for (const AdapterSlot& slot : slots_) n_loads_ = std::max(n_loads_, slot.load + 1);
-  const std::map<std::string, Stack> stacks = stacks_of(slots_, tensors);
-  if (stacks.empty()) return;
-  uint64_t total = 0;
-  for (const auto& [name, stack] : stacks)
-    total += stack.down_bytes() + stack.up_bytes() + stack.parts_bytes();
-  memory_ = OwnedBuffer(device, total, "adapters");
-  uint64_t at = 0;
-  for (const auto& [name, stack] : stacks) {
-    const std::vector<std::byte> bytes = lay_out(stack);
-    device->write(memory_.binding(at), bytes);
-    const uint64_t up = at + stack.down_bytes(), parts = up + stack.up_bytes();
-    targets_[name] = {.down = {{memory_.binding(at)}, stack.format, stack.rank, stack.k},
-                      .up = {{memory_.binding(up)}, stack.format, stack.rank, stack.n},
-                      .parts = memory_.binding(parts),
-                      .rank = static_cast<uint32_t>(stack.rank)};
-    at += bytes.size();
+  for (const auto& [name, stack] : stacks_of(slots, tensors)) {
+    const uint64_t at = bytes.size(), up = at + stack.down_bytes(), parts = up + stack.up_bytes();
+    bytes.resize(parts + stack.parts_bytes());
+    lay_out(stack, std::span(bytes).subspan(at));
+    targets[name] = {.down = {{Binding{{}, at}}, stack.format, stack.rank, stack.k},
+                     .up = {{Binding{{}, up}}, stack.format, stack.rank, stack.n},
+                     .parts = {{}, parts},
+                     .rank = static_cast<uint32_t>(stack.rank)};
   }
-  refuse_damage(slots_);
+  refuse_damage(slots);
 }
 
-std::shared_ptr<const Adapters> Adapters::with(const std::shared_ptr<Device>& device,
-                                               AdapterSource source,
-                                               const TensorMap& tensors) const {
+Adapters::Adapters(AdapterLayout layout, const Buffer& buffer)
+    : slots_(std::move(layout.slots)), targets_(std::move(layout.targets)) {
+  for (const AdapterSlot& slot : slots_) n_loads_ = std::max(n_loads_, slot.load + 1);
+  for (auto& [name, target] : targets_)
+    for (Binding* const each : {&target.down.planes[0], &target.up.planes[0], &target.parts})
+      each->buffer = buffer;
+}
+
+AdaptersOnDevice::AdaptersOnDevice(const std::shared_ptr<Device>& device, AdapterLayout layout) {
+  if (!layout.bytes.empty()) {
+    memory = OwnedBuffer(device, layout.bytes.size(), "adapters");
+    device->write(memory.binding(), layout.bytes);
+  }
+  adapters = std::make_shared<const Adapters>(std::move(layout), memory.get());
+}
+
+AdapterLayout Adapters::with(AdapterSource source, const TensorMap& tensors) const {
   if (number_of(source.name))
     throw ArgumentError("the model has an adapter with the name " + printable(source.name) +
                         " already; unload it first");
@@ -172,15 +179,14 @@ std::shared_ptr<const Adapters> Adapters::with(const std::shared_ptr<Device>& de
   auto free = std::ranges::find(slots, nullptr, &AdapterSlot::source);
   if (free == slots.end()) free = slots.emplace(free);
   *free = {std::make_shared<const AdapterSource>(std::move(source)), n_loads_};
-  return std::make_shared<const Adapters>(device, std::move(slots), tensors);
+  return {std::move(slots), tensors};
 }
 
-std::shared_ptr<const Adapters> Adapters::without(const std::shared_ptr<Device>& device,
-                                                  uint32_t number, const TensorMap& tensors) const {
+AdapterLayout Adapters::without(uint32_t number, const TensorMap& tensors) const {
   if (is_free(number)) throw ArgumentError("adapter " + std::to_string(number) + " is not loaded");
   std::vector<AdapterSlot> slots = slots_;
   slots[number].source = nullptr;
-  return std::make_shared<const Adapters>(device, std::move(slots), tensors);
+  return {std::move(slots), tensors};
 }
 
 std::vector<std::string> Adapters::names() const {

@@ -32,21 +32,29 @@ struct AdapterSlot {
 // In the order of their numbers.
 std::vector<AdapterSlot> slots_of(std::vector<AdapterSource> sources);
 
+// A set in the host's memory, as the device is going to have it. It needs no device, so any thread can make it.
+struct AdapterLayout {
+  // Throws ModelFormatError where a matrix has another shape than the weight in `tensors`, and
+  // ArgumentError for more than kMaxAdapters.
+  AdapterLayout(std::vector<AdapterSlot> of, const TensorMap& tensors);
+
+  std::vector<AdapterSlot> slots;
+  AdapterTargets targets;        // with offsets in `bytes`, and no buffer
+  std::vector<std::byte> bytes;  // all matrices and parts
+};
+
+// What any thread may know of a set. Its memory on the device is another's: see AdaptersOnDevice.
 class Adapters {
  public:
   Adapters() = default;
-  // Throws ModelFormatError where a matrix has another shape than the weight in `tensors`,
-  // OutOfMemoryError, and ArgumentError for more than kMaxAdapters.
-  Adapters(const std::shared_ptr<Device>& device, std::vector<AdapterSlot> slots,
-           const TensorMap& tensors);
+  // `buffer`: has the layout's bytes.
+  Adapters(AdapterLayout layout, const Buffer& buffer);
 
   // The set with one more, which gets the lowest free number. Throws ArgumentError for a name that another
-  // one has, and what the constructor throws.
-  std::shared_ptr<const Adapters> with(const std::shared_ptr<Device>& device, AdapterSource source,
-                                       const TensorMap& tensors) const;
+  // one has, and what the layout throws.
+  AdapterLayout with(AdapterSource source, const TensorMap& tensors) const;
   // The set without this one. Throws ArgumentError for a number that is free.
-  std::shared_ptr<const Adapters> without(const std::shared_ptr<Device>& device, uint32_t number,
-                                          const TensorMap& tensors) const;
+  AdapterLayout without(uint32_t number, const TensorMap& tensors) const;
 
   const AdapterTargets& targets() const { return targets_; }
   std::span<const AdapterSlot> slots() const { return slots_; }
@@ -67,27 +75,36 @@ class Adapters {
   std::vector<AdapterSlot> slots_;
   uint64_t n_loads_ = 0;  // ever
   AdapterTargets targets_;
-  OwnedBuffer memory_;  // all matrices and parts
 };
 
-// The set that new texts find. The scheduler's thread changes it; any thread may ask.
+struct AdaptersOnDevice {
+  AdaptersOnDevice() = default;
+  // Throws OutOfMemoryError.
+  AdaptersOnDevice(const std::shared_ptr<Device>& device, AdapterLayout layout);
+
+  OwnedBuffer memory;
+  std::shared_ptr<const Adapters> adapters = std::make_shared<const Adapters>();
+};
+
+// The set that new texts find. The scheduler's thread changes it, so that thread frees memory; any thread
+// may get it.
 class CurrentAdapters {
  public:
-  explicit CurrentAdapters(std::shared_ptr<const Adapters> adapters)
-      : adapters_(std::move(adapters)) {}
+  explicit CurrentAdapters(AdaptersOnDevice set) : set_(std::move(set)) {}
 
   std::shared_ptr<const Adapters> get() const {
     const std::lock_guard lock(mutex_);
-    return adapters_;
+    return set_.adapters;
   }
-  void set(std::shared_ptr<const Adapters> adapters) {
+  // No program may read the memory of the set before.
+  void set(AdaptersOnDevice set) {
     const std::lock_guard lock(mutex_);
-    adapters_.swap(adapters);
+    std::swap(set_, set);
   }
 
  private:
   mutable std::mutex mutex_;
-  std::shared_ptr<const Adapters> adapters_;
+  AdaptersOnDevice set_;
 };
 
 }  // namespace akunu

@@ -70,7 +70,7 @@ SubmissionLimits limits_of(const StepSizes& sizes, std::span<const GroupShape> g
 }  // namespace
 
 Context::Context(std::shared_ptr<const Weights> of, std::shared_ptr<Device> on,
-                 const LoadOptions& options, std::shared_ptr<const Adapters> loaded)
+                 const LoadOptions& options, AdaptersOnDevice loaded)
     : weights(std::move(of)),
       device(std::move(on)),
       adapters(std::move(loaded)),

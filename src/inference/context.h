@@ -25,7 +25,7 @@ struct Context {
   // cannot be computed before it takes memory for the cache. Throws UnsupportedModelError, ModelFormatError,
   // OutOfMemoryError and ArgumentError.
   Context(std::shared_ptr<const Weights> of, std::shared_ptr<Device> on, const LoadOptions& options,
-          std::shared_ptr<const Adapters> loaded = std::make_shared<const Adapters>());
+          AdaptersOnDevice loaded = {});
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 

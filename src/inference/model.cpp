@@ -34,9 +34,9 @@ std::unique_ptr<Model> Model::over(std::shared_ptr<const Weights> weights,
                                    std::shared_ptr<Device> device, const LoadOptions& options,
                                    std::vector<AdapterSlot> adapters) {
   return blaming(*weights, [&] {
-    return std::make_unique<Model>(
-        weights, device, options,
-        std::make_shared<const Adapters>(device, std::move(adapters), weights->tensors->map()));
+    AdapterLayout layout(std::move(adapters), weights->tensors->map());
+    return std::make_unique<Model>(weights, device, options,
+                                   AdaptersOnDevice(device, std::move(layout)));
   });
 }
 

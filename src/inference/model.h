@@ -23,7 +23,7 @@ struct Model {
                                      std::shared_ptr<Device> device, const LoadOptions& options,
                                      std::vector<AdapterSlot> adapters = {});
   Model(std::shared_ptr<const Weights> weights, std::shared_ptr<Device> device,
-        const LoadOptions& options, std::shared_ptr<const Adapters> adapters)
+        const LoadOptions& options, AdaptersOnDevice adapters)
       : context(std::move(weights), std::move(device), options, std::move(adapters)),
         programs(context) {}
 

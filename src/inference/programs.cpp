@@ -30,7 +30,7 @@ Programs::Programs(ProgramCompiler&& compiler) : rotations(compiler.context()) {
   }
   if (weights.has_prediction_head()) ahead = AheadPrograms(compiler);
   passes = compiler.take();
-  adapted = adapted_programs(compiler.context(), passes, compiler.context().adapters.get());
+  adapted = adapted_programs(compiler.context(), passes, *compiler.context().adapters.get());
 }
 
 }  // namespace akunu

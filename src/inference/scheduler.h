@@ -147,7 +147,7 @@ class Scheduler {
   Queue::Answer admit(const std::shared_ptr<Task>& task);
   PrefixKey key_of(const Task& task) const;
   void between_steps(std::function<void()> work);
-  void use_adapters(std::shared_ptr<const Adapters> adapters);
+  void use_adapters(AdaptersOnDevice set);
   void refuse_in_use(uint64_t load, const std::string& name) const;
   bool waits_for_prefix(const Task& task) const;
   PrefixDisk* disk() const { return disk_in_use_.load(std::memory_order_acquire); }
@@ -191,6 +191,7 @@ class Scheduler {
   Masks masks_;
   Occupancy occupancy_;
   std::once_flag stopped_;
+  std::mutex changing_adapters_;  // held from the layout of a set until it is swapped
 
   // Behind the queue, which it wakes, and before the thread, which uses it.
   std::unique_ptr<PrefixDisk> disk_;

@@ -1,9 +1,9 @@
 // Adapters that come and go while texts are generated.
 //
-// 1. What it does. The caller's thread reads the adapter's files. Between two steps the scheduler's thread makes a set of
-//    adapters with or without it (adapters.h), compiles the bodies that read this set (adapted_programs.h), and
-//    swaps both. All other programs stay.
-// 2. What bounds it. The copy of all adapters' matrices, and the compilation: texts wait for both.
+// 1. What it does. The caller's thread reads the adapter's files and lays out a set of adapters with or without it
+//    (adapters.h). Between two steps the scheduler's thread copies the set to the device, compiles the bodies that read
+//    it (adapted_programs.h), and swaps both. All other programs stay.
+// 2. What bounds it. Texts wait for that copy, of all adapters' matrices, and for the compilation.
 // 3. Why nothing is mixed. A text names the load of its adapter (TextAdapter), which no later adapter has. An adapter in
 //    use is not unloaded. A text that was checked before an unload and comes after it is refused (`admit`).
 #include <algorithm>
@@ -29,9 +29,9 @@ void Scheduler::between_steps(std::function<void()> work) {
   }
 }
 
-void Scheduler::use_adapters(std::shared_ptr<const Adapters> adapters) {
-  model_.programs.adapted = adapted_programs(model_.context, model_.programs.passes, adapters);
-  model_.context.adapters.set(std::move(adapters));
+void Scheduler::use_adapters(AdaptersOnDevice set) {
+  model_.programs.adapted = adapted_programs(model_.context, model_.programs.passes, *set.adapters);
+  model_.context.adapters.set(std::move(set));
   recompose_ = true;
 }
 
@@ -42,29 +42,32 @@ uint32_t Scheduler::load_adapter(const AdapterPath& adapter, std::vector<uint32_
     throw UnsupportedModelError("the model is computed by " + std::to_string(n_ranks) +
                                 " GPUs; a model with adapters is computed by one");
   AdapterSource source = open_adapter(adapter, context.weights->config, context.weights->arch);
+  const std::lock_guard lock(changing_adapters_);
+  AdapterLayout layout =
+      context.adapters.get()->with(std::move(source), context.weights->tensors->map());
   uint32_t number = 0;
   between_steps([&] {
     if (disk() != nullptr && digest.empty())
       throw ArgumentError("prefixes are kept in a folder, so an adapter needs a digest");
-    const std::shared_ptr<const Adapters> adapters = context.adapters.get()->with(
-        context.device, std::move(source), context.weights->tensors->map());
-    number = *adapters->number_of(adapter.name);
-    adapter_digests_.resize(adapters->slots().size());
-    use_adapters(adapters);
+    AdaptersOnDevice set(context.device, std::move(layout));
+    number = *set.adapters->number_of(adapter.name);
+    adapter_digests_.resize(set.adapters->slots().size());
+    use_adapters(std::move(set));
     adapter_digests_[number] = std::move(digest);
   });
   return number;
 }
 
 void Scheduler::unload_adapter(uint32_t number) {
+  check_process();
+  const Context& context = model_.context;
+  const std::lock_guard lock(changing_adapters_);
+  const std::shared_ptr<const Adapters> now = context.adapters.get();
+  AdapterLayout layout = now->without(number, context.weights->tensors->map());
+  const AdapterSlot& slot = now->slots()[number];
   between_steps([&] {
-    const Context& context = model_.context;
-    const std::shared_ptr<const Adapters> now = context.adapters.get();
-    const std::shared_ptr<const Adapters> later =
-        now->without(context.device, number, context.weights->tensors->map());
-    const AdapterSlot& slot = now->slots()[number];
     refuse_in_use(slot.load, slot.source->name);
-    use_adapters(later);
+    use_adapters(AdaptersOnDevice(context.device, std::move(layout)));
     cache_.prefixes.forget(slot.load);
   });
 }
