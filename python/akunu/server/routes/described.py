@@ -33,7 +33,7 @@ _ERRORS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "OllamaError": {"type": "object", "properties": {"error": _TEXT}, "required": ["error"]},
 }
-_LISTS: Final = ("/completion", "/lora-adapters")  # answers that may be lists
+_LISTS: Final = ("/completion", "/lora-adapters", "/v1/rerank")  # answers that may be lists
 
 
 class RequestBody(dict[str, Any]):

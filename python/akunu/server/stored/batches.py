@@ -7,6 +7,7 @@ a batch continues after a killed process with the requests that have no answer y
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from akunu.server.stored.items import not_found
 from akunu.server.stored.store import FolderStore, Key, merged, too_full
 from akunu.server.stored.within import post_within
 
+_LOG: Final = logging.getLogger("akunu.server")
 OVER: Final = ("completed", "failed", "cancelled")
 _RETRY_SECONDS: Final = 0.5
 _AFTER_OTHERS: Final = 1
@@ -253,6 +255,7 @@ class Batches:
 
     def _fail(self, key: Key, running: _Running, error: ApiError) -> None:
         """Note why a batch cannot continue, if there is room to; else the next process tries."""
+        _LOG.error("%s stopped: %s", key[2], error.logged)
         why = {"code": error.code, "message": error.message, "param": error.param, "line": None}
         errors = {"object": "list", "data": [why]}
         try:
