@@ -410,9 +410,11 @@ template <class Nodes, class Whole>
 std::vector<Nodes*> programs_of(Whole& forward) {
   std::vector<Nodes*> programs{&forward.first_convolution};
   for (Nodes& part : forward.encode) programs.push_back(&part);
-  programs.insert(programs.end(), {&forward.project_image, &forward.aligned, &forward.body,
-                                   &forward.logits, &forward.choose, &forward.choose_scored,
-                                   &forward.ahead, &forward.ahead_logits, &forward.ahead_choose});
+  programs.push_back(&forward.project_image);
+  for (Nodes& part : forward.image_rows) programs.push_back(&part);
+  programs.insert(programs.end(), {&forward.aligned, &forward.body, &forward.logits,
+                                   &forward.choose, &forward.choose_scored, &forward.ahead,
+                                   &forward.ahead_logits, &forward.ahead_choose});
   return programs;
 }
 

@@ -69,8 +69,9 @@ struct Value {
   std::array<Binding, kMaxPlanes - 1> more_planes = {};  // of weights, behind `binding`
   uint64_t bytes_per_row = 0;                            // scratch only
   Extent per = Extent::rows;                             // scratch only: rows or head_rows
-  ActivationKind activation = ActivationKind::f32;       // kind `activation` only
-  Format format = Format::f32;                           // weights and caches
+  uint32_t most_rows = 0;  // scratch only: that run at a time; 0: as many as a step has
+  ActivationKind activation = ActivationKind::f32;  // kind `activation` only
+  Format format = Format::f32;                      // weights and caches
 };
 
 struct Node {
@@ -116,6 +117,8 @@ struct Forward {
   // The projection of an encoder of images: vectors made of the patches, a head row for each.
   std::vector<Node> project_image;
   ValueId image_vectors = kNoValue;
+  // The rows of an image in the text; see image_rows.h. Empty until the body is fused.
+  std::vector<std::vector<Node>> image_rows;
   // The body, which also writes the weights of cross-attention of rows with a head row.
   std::vector<Node> aligned;
   std::vector<Node> body;           // tokens to residual rows

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "inference/cut_pass.h"
 #include "inference/draft_model.h"
-#include "inference/encoder_pass.h"
 #include "inference/speculation.h"
 #include "inference/task.h"
 
@@ -16,15 +16,16 @@ namespace akunu {
 struct Active {
   std::shared_ptr<Task> task;
   uint32_t sequence = 0;
-  bool is_known = false;  // to the device: record and log
-  size_t chunk = 0;       // of the task's chunks, the next
-  std::unique_ptr<EncoderPass> encoding =
-      nullptr;  // of what its rows wait for; one text's at a time
+  bool is_known = false;                    // to the device: record and log
+  size_t chunk = 0;                         // of the task's chunks, the next
+  std::unique_ptr<CutPass> pass = nullptr;  // that its rows wait for; one text's at a time
+  // Positions with keys and values, up to the end of an image whose last rows run again for their outputs.
+  uint32_t n_with_keys = 0;
 
   // Of the step under way.
   uint32_t n_rows = 0;       // 0: it has none in it
   bool waits = false;        // its row that chooses is not in it: masks are still to come
-  bool lacks_input = false;  // it has no rows: an image or its window is still to be encoded
+  bool lacks_input = false;  // it has no rows: they wait for a pass
   uint32_t first_row = 0;
   uint32_t n_wanted = 0;       // rows that it could use, as the composer shares them out
   bool is_generating = false;  // one row, which moves on by itself, step after step

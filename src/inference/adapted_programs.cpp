@@ -25,6 +25,12 @@ AdaptedPrograms::AdaptedPrograms(const Context& context, const CompiledPasses& o
         generated_rows_per_pass_ = std::min(generated_rows_per_pass_, command.pipeline.most_rows);
     bodies_[index] = OwnedProgram(context.device, std::move(table), context.step_memory());
   }
+  for (const std::vector<Node>& part :
+       fused.adapted[static_cast<size_t>(RowClass::many)].image_rows)
+    image_rows_.emplace_back(
+        context.device,
+        build_table(part, fused.values, scratch_.bindings(), *context.device, RowClass::many),
+        context.step_memory());
 }
 
 std::unique_ptr<const AdaptedPrograms> adapted_programs(const Context& context,

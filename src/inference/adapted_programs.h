@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "cache/scratch.h"
 #include "core/device.h"
@@ -22,11 +23,13 @@ class AdaptedPrograms {
   AdaptedPrograms(const Context& context, const CompiledPasses& others, const Adapters& adapters);
 
   Program body(RowClass row_class) const { return bodies_[static_cast<size_t>(row_class)].get(); }
+  Program of_image_rows(size_t part) const { return image_rows_[part].get(); }
   uint32_t generated_rows_per_pass() const { return generated_rows_per_pass_; }
 
  private:
   Scratch scratch_;  // what the bodies have that the others lack
   std::array<OwnedProgram, 3> bodies_;
+  std::vector<OwnedProgram> image_rows_;  // see Forward::image_rows
   uint32_t generated_rows_per_pass_;
 };
 

@@ -14,7 +14,7 @@ constexpr uint32_t kRowsOfWaiting = 128;
 constexpr uint32_t kFewRowsUnread = 2;
 // Tokens of a prediction head, in a row, that were not worth drafting.
 constexpr uint32_t kMostUnused = 64;
-// How long a piece of an encoder's pass takes after a step of rows that generate, in such steps: their tokens come after 1.75 of the
+// How long a piece of a pass takes after a step of rows that generate, in such steps: their tokens come after 1.75 of the
 // usual time, and before 3 of it where the piece takes twice as long as it was expected to.
 constexpr double kPieceSteps = 0.75;
 // A piece where no rows generate: a text that comes waits for it no longer than for a chain of steps.
@@ -56,7 +56,6 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
       .logits = context_.sizes.max_head_rows - static_cast<uint32_t>(actives.size()) - n_drafted};
   plan_whole(actives, room);
   plan_chunks(actives, room);
-  plan_images(actives, room);
   add_planned(actives, step, false, true);
   // Keep the step short: a text generates beside this prompt, or the step is idle work that a request may
   // interrupt.
@@ -286,7 +285,7 @@ void Composer::plan_chunks(std::span<Active> actives, Room& room) const {
 // The image that has this position, or the first one behind it.
 const PlacedImage* Composer::image_from(const Active& active, uint32_t position) const {
   for (const PlacedImage& each : active.task->rows().images)
-    if (each.first + context_.arch().images->n_tokens() > position) return &each;
+    if (end_of(each) > position) return &each;
   return nullptr;
 }
 
@@ -297,39 +296,26 @@ const PlacedImage* Composer::image_at(const Active& active, uint32_t position) c
 
 const PlacedImage* Composer::first_unread_image(const Active& active) const {
   for (const PlacedImage& each : active.task->rows().images)
-    if (each.image->vectors.empty() &&
-        sequence_of(active).n_done < each.first + context_.arch().images->n_tokens())
-      return &each;
+    if (each.image->vectors.empty() && sequence_of(active).n_done < end_of(each)) return &each;
   return nullptr;
+}
+
+const PlacedImage* Composer::image_without_keys(const Active& active) const {
+  const PlacedImage* const next = image_at(active, sequence_of(active).n_done);
+  return next != nullptr && active.n_with_keys < end_of(*next) ? next : nullptr;
 }
 
 bool Composer::lacks_input(const Active& active) const {
   const std::shared_ptr<const SpeechWindow>& window = active.task->rows().window;
-  return (window && cache_.windows.is_to_fill(window->id)) || first_unread_image(active) != nullptr;
+  return (window && cache_.windows.is_to_fill(window->id)) ||
+         first_unread_image(active) != nullptr || image_without_keys(active) != nullptr;
 }
 
-PieceSize Composer::encoder_piece(std::span<const Active> actives, const Step& step) const {
+PieceSize Composer::piece_size(std::span<const Active> actives, const Step& step) const {
   if (std::ranges::none_of(actives, &Active::is_generating))
     return {.seconds = kPieceSeconds, .least_rows = context_.sizes.max_prompt_rows};
   const double of_step = costs_.of(std::max(step.n_generated(), 1u));
   return {.seconds = kPieceSteps * of_step, .least_rows = 1};
-}
-
-// What is left of an image runs at once: its rows see each other. On top of the budget, as chunks are.
-void Composer::plan_images(std::span<Active> actives, Room& room) const {
-  for (Active& active : actives) {
-    const uint32_t n_done = sequence_of(active).n_done;
-    const PlacedImage* const image = image_at(active, n_done);
-    if (image == nullptr || active.lacks_input) continue;
-    const uint32_t n = image->first + context_.arch().images->n_tokens() - n_done;
-    const TaskRows& rows = active.task->rows();
-    const bool wants_logits = rows.max_chosen == 0 && n_done >= rows.first_output;
-    const uint32_t n_logits = wants_logits ? n - 1 : 0;
-    if (n > room.prompts || n_logits > room.logits) continue;
-    plan(active, n);
-    room.prompts -= n;
-    room.logits -= n_logits;
-  }
 }
 
 // Texts of an encoder, in order: who does not fit in what is left of the step lets shorter ones pass,
@@ -351,8 +337,7 @@ void Composer::plan_whole(std::span<Active> actives, Room& room) const {
 void Composer::plan_prompts(std::span<Active> actives, Room& room) const {
   const auto takes_part = [&](const Active& active) {
     const TaskRows& rows = active.task->rows();
-    return rows.chunks.empty() && !rows.whole && !active.lacks_input &&
-           runs_prompt_kernels(active) && image_at(active, sequence_of(active).n_done) == nullptr;
+    return rows.chunks.empty() && !rows.whole && !active.lacks_input && runs_prompt_kernels(active);
   };
   std::vector<Active*> first;  // the most important
   for (Active& active : actives) {
@@ -371,7 +356,8 @@ void Composer::plan_prompts(std::span<Active> actives, Room& room) const {
       room.logits -= active.n_wanted - 1;
     }
     if (const PlacedImage* const next = image_from(active, n_done))
-      active.n_wanted = std::min(active.n_wanted, next->first - n_done);
+      active.n_wanted =
+          std::min(active.n_wanted, (n_done < next->first ? next->first : end_of(*next)) - n_done);
     if (first.empty() || task.priority() == first.front()->task->priority())
       first.push_back(&active);
   }
@@ -446,7 +432,10 @@ Row Composer::next_row(const Active& active) const {
   row.position = sequence_of(active).n_done;
   row.draw = static_cast<uint32_t>(task.chosen().size());
   row.flags = active.is_masked ? kRowMasked : 0;
-  if (image_at(active, row.position) != nullptr) row.flags |= kRowVectorInput;
+  if (const PlacedImage* const image = image_at(active, row.position)) {
+    row.flags |= kRowVectorInput;
+    row.kv_length = end_of(*image);
+  }
   row.adapter = task.choosing().adapters;
   const bool is_given = row.position < task.n_given();
   if (task.rows().scores_chosen || (task.rows().scores_given && is_given)) row.flags |= kRowScored;

@@ -26,12 +26,12 @@ class Composer {
   // them which rows are its own.
   void compose(std::span<Active> actives, Step& step) const;
 
-  // Whether rows of the text need its window or an image, which the encoder has yet to encode.
-  bool lacks_input(const Active& active) const;
   const PlacedImage* first_unread_image(const Active& active) const;
-  // How much of an encoder's pass runs after a step: by what the step takes where rows generate, else as much as of a
+  // The image whose rows are next, where they have no keys and values yet.
+  const PlacedImage* image_without_keys(const Active& active) const;
+  // How much of a pass in pieces runs after a step: by what the step takes where rows generate, else as much as of a
   // prompt.
-  PieceSize encoder_piece(std::span<const Active> actives, const Step& step) const;
+  PieceSize piece_size(std::span<const Active> actives, const Step& step) const;
 
   // Has the draft model read what it lacks of texts that are likely to be drafted.
   void read_ahead(std::span<Active> actives) const;
@@ -56,10 +56,14 @@ class Composer {
     return context_.sequences[active.sequence];
   }
   bool runs_prompt_kernels(const Active& active) const;
+  // Whether its rows wait for a pass in pieces: over its window, or over an image.
+  bool lacks_input(const Active& active) const;
+  uint32_t end_of(const PlacedImage& image) const {
+    return image.first + context_.arch().images->n_tokens();
+  }
   uint32_t most_mixed_rows(std::span<const Active> actives) const;
   void plan_chunks(std::span<Active> actives, Room& room) const;
   void plan_prompts(std::span<Active> actives, Room& room) const;
-  void plan_images(std::span<Active> actives, Room& room) const;
   const PlacedImage* image_from(const Active& active, uint32_t position) const;
   const PlacedImage* image_at(const Active& active, uint32_t position) const;
   void plan_whole(std::span<Active> actives, Room& room) const;

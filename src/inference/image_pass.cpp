@@ -7,13 +7,16 @@
 
 namespace akunu {
 
-ImagePass::ImagePass(Model& model, EncoderPace& pace, std::shared_ptr<Image> image)
-    : EncoderPass(model, pace, image->patches),
+ImagePass::ImagePass(Model& model, CutPace& pace, std::shared_ptr<Image> image)
+    : CutPass(model, pace, model.programs.encoder.parts),
       image_(std::move(image)),
-      vectors_(uint64_t{model.context.arch().images->n_tokens()} * model.context.arch().dim) {}
+      vectors_(uint64_t{model.context.arch().images->n_tokens()} * model.context.arch().dim) {
+  model.context.device->write(model.programs.encoder.input,
+                              std::as_bytes(std::span(image_->patches)));
+}
 
 // The span of an output is the patches of a token, whose last row has the head row.
-void ImagePass::lay_out(const EncoderPart& part) {
+void ImagePass::lay_out(const PassPart& part) {
   const ImageEncoder& encoder = *model_.context.arch().images;
   rows_.resize(part.n_rows);
   for (uint32_t i = 0; i < part.n_rows; ++i) rows_[i] = row_at(encoder.place_of(i));
@@ -31,10 +34,11 @@ void ImagePass::lay_out(const EncoderPart& part) {
 void ImagePass::take_outputs(uint32_t first, uint32_t n) {
   const uint64_t dim = model_.context.arch().dim;
   model_.context.device->read(
-      encoder_.output, std::as_writable_bytes(std::span(vectors_).subspan(first * dim, n * dim)));
+      model_.programs.encoder.output,
+      std::as_writable_bytes(std::span(vectors_).subspan(first * dim, n * dim)));
 }
 
-void ImagePass::finish() {
+void ImagePass::finish(Active&) {
   image_->vectors = std::move(vectors_);
   image_->patches = {};
 }

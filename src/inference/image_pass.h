@@ -5,21 +5,21 @@
 #include <memory>
 #include <vector>
 
-#include "inference/encoder_pass.h"
+#include "inference/cut_pass.h"
 #include "inference/image.h"
 
 namespace akunu {
 
 // Fills image.vectors.
-class ImagePass final : public EncoderPass {
+class ImagePass final : public CutPass {
  public:
   // `model`, `pace`: must outlive this.
-  ImagePass(Model& model, EncoderPace& pace, std::shared_ptr<Image> image);
+  ImagePass(Model& model, CutPace& pace, std::shared_ptr<Image> image);
 
  protected:
-  void lay_out(const EncoderPart& part) override;
+  void lay_out(const PassPart& part) override;
   void take_outputs(uint32_t first, uint32_t n) override;
-  void finish() override;
+  void finish(Active& active) override;
 
  private:
   const std::shared_ptr<Image> image_;

@@ -21,6 +21,8 @@ Programs::Programs(ProgramCompiler&& compiler) : rotations(compiler.context()) {
     });
     encoder.input = (weights.arch.audio ? context.frames : context.patches).binding();
     if (weights.arch.images) encoder.output = compiler.binding(many.image_vectors);
+    for (const std::vector<Node>& part : many.image_rows)
+      image_rows.push_back(compiler.compile_another(part, RowClass::many));
     if (!many.aligned.empty()) aligned = compiler.compile_another(many.aligned, RowClass::many);
   }
   if (!weights.arch.embeds) {  // an encoder chooses nothing

@@ -11,7 +11,7 @@
 #include "inference/adapted_programs.h"
 #include "inference/ahead_programs.h"
 #include "inference/context.h"
-#include "inference/encoder_pass.h"
+#include "inference/encoder_programs.h"
 #include "inference/key_rotations.h"
 #include "inference/program_compiler.h"
 
@@ -39,6 +39,9 @@ struct Programs {
   Program body(RowClass row_class, bool is_adapted) const {
     return is_adapted ? adapted->body(row_class) : of(row_class).body;
   }
+  Program of_image_rows(size_t part, bool is_adapted) const {
+    return is_adapted ? adapted->of_image_rows(part) : image_rows[part];
+  }
   uint32_t generated_rows_per_pass() const {
     return adapted ? std::min(passes.generated_rows_per_pass, adapted->generated_rows_per_pass())
                    : passes.generated_rows_per_pass;
@@ -58,6 +61,7 @@ struct Programs {
   // names alignment heads.
   Program aligned;
   EncoderPrograms encoder;                         // of images or speech
+  std::vector<Program> image_rows;                 // see Forward::image_rows
   CompiledPasses passes;                           // owns all of these
   std::unique_ptr<const AdaptedPrograms> adapted;  // null: no adapter is loaded
 };

@@ -4,7 +4,7 @@
 //    `run_step` takes pages (`grow`), composes a step, submits it and hands on what came out
 //    (`finish`). When there is nothing else to do, texts that ended are read once more as prompts
 //    (`begin_reading`, reading.h), so that later requests can take them over from the cache. Between
-//    two steps, an encoder makes a piece of what a text's image or window becomes (`encode_piece`).
+//    two steps, a piece runs of the pass over an image or a window of speech (`run_piece`).
 // 2. What bounds it. The time between two submissions, in which a GPU is idle.
 // 3. What is done about it. While the same rows go on, nothing is composed or sent; a submission
 //    runs several steps (chain_steps_, pace_); on devices that allow it the next one is submitted before
@@ -23,6 +23,7 @@
 
 #include "core/error.h"
 #include "inference/image_pass.h"
+#include "inference/image_rows_pass.h"
 #include "inference/moved_text.h"
 #include "inference/reading.h"
 #include "inference/request_checks.h"
@@ -68,6 +69,7 @@ Scheduler::Scheduler(Model& model, const SchedulerOptions& options, Model* draft
                 ? std::make_unique<PredictionHead>(model.context, model.programs)
                 : nullptr),
       encoder_pace_(model.programs.encoder.parts.size()),
+      image_rows_pace_(model.programs.image_rows.size()),
       composer_(model.context, cache_, costs_, draft_model_.get(), head_.get()),
       results_(model.context, model.programs, cache_, chain_steps_, head_.get()),
       step_(model.context, model.programs) {
@@ -162,7 +164,7 @@ void Scheduler::run() {
       }
       if (is_quiet) begin_reading();
       if (!active_.empty()) run_step();
-      encode_piece();
+      run_piece();
     } catch (...) {
       fail_everything(std::current_exception());
     }
@@ -226,19 +228,19 @@ void Scheduler::let_in() {
 }
 
 // A piece of the pass that is under way, or the first one of another: of the most important text that lacks an input. If
-// it fails, only the text that it encodes for ends, with its error.
-void Scheduler::encode_piece() {
+// it fails, only this text ends, with its error.
+void Scheduler::run_piece() {
   if (ahead_ || model_.programs.encoder.parts.empty()) return;
-  auto active = std::ranges::find_if(active_, [](const Active& each) { return !!each.encoding; });
-  if (active == active_.end())
-    active = std::ranges::find_if(active_,
-                                  [&](const Active& each) { return composer_.lacks_input(each); });
+  auto active = std::ranges::find_if(active_, [](const Active& each) { return !!each.pass; });
+  if (active == active_.end()) active = std::ranges::find_if(active_, &Active::lacks_input);
   if (active == active_.end()) return;
   recompose_ = true;  // the device has the pass's rows now
   try {
-    if (!active->encoding) active->encoding = begin_encoding(*active);
-    active->encoding->run_piece(composer_.encoder_piece(active_, step_), active->task->priority());
-    if (active->encoding->is_done()) active->encoding.reset();
+    if (!active->pass) active->pass = begin_pass(*active);
+    active->pass->run_piece(composer_.piece_size(active_, step_), *active);
+    if (!active->pass->is_done()) return;
+    active->pass.reset();
+    room_changed_ = true;  // a task may wait for this prefix
   } catch (...) {
     active->task->fail(std::current_exception());
     cache_.sequences.discard(active->sequence);
@@ -247,9 +249,11 @@ void Scheduler::encode_piece() {
   }
 }
 
-std::unique_ptr<EncoderPass> Scheduler::begin_encoding(const Active& active) {
+std::unique_ptr<CutPass> Scheduler::begin_pass(Active& active) {
   if (const PlacedImage* const placed = composer_.first_unread_image(active))
     return std::make_unique<ImagePass>(model_, encoder_pace_, placed->image);
+  if (const PlacedImage* const placed = composer_.image_without_keys(active))
+    return std::make_unique<ImageRowsPass>(model_, image_rows_pace_, cache_, active, *placed);
   return std::make_unique<WindowPass>(model_, encoder_pace_, cache_, active.task->rows().window,
                                       active.sequence);
 }

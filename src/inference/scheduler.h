@@ -137,10 +137,10 @@ class Scheduler {
   std::chrono::milliseconds patience() const;  // how long to wait for somebody
   bool is_reading() const;
   void begin_reading();
-  void publish();       // what the engine is busy with
-  void let_in();        // and out: who was cut or cancelled
-  void encode_piece();  // of an image or a window of speech that a text waits for
-  std::unique_ptr<EncoderPass> begin_encoding(const Active& active);
+  void publish();    // what the engine is busy with
+  void let_in();     // and out: who was cut or cancelled
+  void run_piece();  // of the pass that a text waits for
+  std::unique_ptr<CutPass> begin_pass(Active& active);
   void apply(const std::vector<Cut>& cuts);
   void drop_cancelled();
   void end(const Active& active, uint32_t n_kept);
@@ -206,7 +206,7 @@ class Scheduler {
   std::optional<Submitted> ahead_;  // submitted before the one that is being waited for has ended
   RowCosts costs_;
   StepPace pace_;
-  EncoderPace encoder_pace_;
+  CutPace encoder_pace_, image_rows_pace_;
   std::chrono::steady_clock::time_point ended_;  // the submission that was taken last
   double head_seconds_ = 0;  // of the prediction head, behind the step that was taken last
   const Composer composer_;

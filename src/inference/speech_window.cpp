@@ -20,14 +20,17 @@ void check_window(const Model& model, const SpeechWindow* window) {
                         " frames of " + std::to_string(audio->n_mels));
 }
 
-WindowPass::WindowPass(Model& model, EncoderPace& pace, SequenceCache& cache,
+WindowPass::WindowPass(Model& model, CutPace& pace, SequenceCache& cache,
                        std::shared_ptr<const SpeechWindow> window, uint32_t sequence)
-    : EncoderPass(model, pace, window->frames),
+    : CutPass(model, pace, model.programs.encoder.parts),
       cache_(cache),
       window_(std::move(window)),
-      sequence_(sequence) {}
+      sequence_(sequence) {
+  model.context.device->write(model.programs.encoder.input,
+                              std::as_bytes(std::span(window_->frames)));
+}
 
-void WindowPass::lay_out(const EncoderPart& part) {
+void WindowPass::lay_out(const PassPart& part) {
   rows_.resize(part.n_rows);
   for (uint32_t i = 0; i < part.n_rows; ++i) {
     rows_[i] = row_at(i);

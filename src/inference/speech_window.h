@@ -7,7 +7,7 @@
 #include <span>
 
 #include "cache/sequence_cache.h"
-#include "inference/encoder_pass.h"
+#include "inference/cut_pass.h"
 #include "inference/model.h"
 #include "inference/task.h"
 
@@ -17,16 +17,18 @@ namespace akunu {
 void check_window(const Model& model, const SpeechWindow* window);
 
 // Fills the pages of a window that the sequence has.
-class WindowPass final : public EncoderPass {
+class WindowPass final : public CutPass {
  public:
   // All must outlive this.
-  WindowPass(Model& model, EncoderPace& pace, SequenceCache& cache,
+  WindowPass(Model& model, CutPace& pace, SequenceCache& cache,
              std::shared_ptr<const SpeechWindow> window, uint32_t sequence);
 
  protected:
-  void lay_out(const EncoderPart& part) override;
-  std::span<const Update> updates() override { return cache_.sequences.take_unsent(sequence_); }
-  void finish() override { cache_.windows.filled(window_->id); }
+  void lay_out(const PassPart& part) override;
+  std::span<const Update> updates(size_t) override {
+    return cache_.sequences.take_unsent(sequence_);
+  }
+  void finish(Active&) override { cache_.windows.filled(window_->id); }
 
  private:
   SequenceCache& cache_;

@@ -55,16 +55,12 @@ void Step::update(std::span<const Update> updates) {
 
 bool Step::update_sequence(uint32_t sequence, const Choosing& choosing,
                            std::span<const uint32_t> log) {
-  const SequenceStore& store = context_.sequences;
-  const auto tokens = std::as_bytes(log.empty() ? std::span<const uint32_t>(store[sequence].tokens)
-                                                : log),
-             options = std::as_bytes(std::span(choosing.options));
-  const uint64_t n_bytes = sizeof choosing.record + options.size() + tokens.size();
+  const size_t n_tokens = log.empty() ? context_.sequences[sequence].tokens.size() : log.size();
+  const uint64_t n_bytes =
+      sizeof choosing.record + (choosing.options.size() + n_tokens) * sizeof(uint32_t);
   if (sequence_bytes_ + n_bytes > context_.sequence_update_bytes()) return false;
   sequence_bytes_ += n_bytes;
-  update(store.record(sequence), std::as_bytes(std::span(&choosing.record, 1)));
-  if (!options.empty()) update(store.options(sequence), options);
-  update(store.log(sequence, 0), tokens);
+  append_sequence(context_, sequence, choosing, log, updates_);
   return true;
 }
 
@@ -121,9 +117,7 @@ void Step::add_rows(Run& run, const Row& first, uint32_t n_rows, Logits logits, 
     const bool last = i + 1 == n_rows;
     Row row = first;
     row.position = first.position + i;
-    // All rows of an image that are not in the cache are here.
-    row.kv_length =
-        (first.flags & kRowVectorInput) != 0 ? first.position + n_rows : row.position + 1;
+    if ((first.flags & kRowVectorInput) == 0) row.kv_length = row.position + 1;
     row.flags |= kRowActive | (last && choose ? kRowChained : 0);
     row.span = span;
     row.head_row =
@@ -270,6 +264,16 @@ Replay Step::replay_of_passes() const {
   replay.updates = updates_;
   replay.passes = passes_;
   return replay;
+}
+
+void append_sequence(const Context& context, uint32_t sequence, const Choosing& choosing,
+                     std::span<const uint32_t> log, std::vector<Update>& updates) {
+  const SequenceStore& store = context.sequences;
+  const std::span<const uint32_t> tokens = log.empty() ? store[sequence].tokens : log;
+  updates.push_back({store.record(sequence), std::as_bytes(std::span(&choosing.record, 1))});
+  if (!choosing.options.empty())
+    updates.push_back({store.options(sequence), std::as_bytes(std::span(choosing.options))});
+  updates.push_back({store.log(sequence, 0), std::as_bytes(tokens)});
 }
 
 Outcome await(const Context& context, Ticket ticket) {

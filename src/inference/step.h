@@ -39,7 +39,8 @@ class Step {
   // Rows of one sequence that generate, the first with the token chosen last and the others with
   // drafted ones: each of them chooses, and none moves on.
   uint32_t add_drafted(const Row& first, uint32_t n_rows);
-  // As add_generated, of rows that run the `many` kernels, behind all that generate.
+  // As add_generated, of rows that run the `many` kernels, after all that generate. Those of an image all see
+  // `first.kv_length` positions.
   // `align`: weights of cross-attention are wanted of rows with logits.
   uint32_t add_prompt(const Row& first, uint32_t n_rows, Logits logits, bool choose,
                       bool align = false);
@@ -107,6 +108,10 @@ class Step {
   uint32_t n_ahead_ = 0;  // rows of a prediction head
   std::vector<Pass> passes_;
 };
+
+// What Step::update_sequence sends.
+void append_sequence(const Context& context, uint32_t sequence, const Choosing& choosing,
+                     std::span<const uint32_t> log, std::vector<Update>& updates);
 
 // Until the device has done what was submitted. Throws DeviceError where the device failed, and what
 // Weights::check_files throws. What went wrong with single rows is in the outcome.

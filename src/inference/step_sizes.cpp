@@ -21,7 +21,7 @@ uint32_t prompt_rows(const ArchDescriptor& arch, const ChipConfig& chip,
   uint32_t n = chip.max_prompt_rows;
   if (arch.embeds)
     n = std::max(n, std::min(options.context.value_or(arch.context_length), arch.context_length));
-  // An image's rows see each other: they are in one step.
+  // An image's rows have pages and vectors at the same time.
   if (arch.images) n = std::max(n, arch.images->n_tokens());
   return n;
 }

@@ -1,4 +1,4 @@
-// If an encoder fails, only the text that it encodes for ends. Other texts, at the same time and later, are the same as
+// If an encoder, or the pass over an image's rows, fails, only the text with the image ends. Other texts, at the same time and later, are the same as
 // when they run alone.
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ class FailingProgram final : public DeviceVariant {
   Ticket submit(const Replay& replay) override {
     const void* const which = fails;  // the scheduler's thread submits, the test says what fails
     if (which != nullptr && !replay.passes.empty() && replay.passes[0].program.handle == which)
-      throw DeviceError("no memory is left for the encoder");
+      throw DeviceError("no memory is left for the image");
     return DeviceVariant::submit(replay);
   }
 
@@ -45,7 +45,7 @@ void test_a_failed_image_ends_its_own_text(const std::string& path) {
   const std::vector<uint32_t> alone =
       collect(*engine.scheduler.generate(request(prompt, n_tokens)));
 
-  std::vector<uint32_t> with_image = make_tokens(12, 60, 7);
+  std::vector<uint32_t> with_image = make_tokens(8 + kImageTokens, 60, 7);
   std::fill_n(with_image.begin() + 3, kImageTokens, kImageToken);
   const std::vector<float> patches(size_t{encoder.n_patches()} * encoder.patch_numbers(), 0.5f);
   const auto shown = [&](float number) {
@@ -53,11 +53,16 @@ void test_a_failed_image_ends_its_own_text(const std::string& path) {
     numbers[0] = number;
     return request(with_image, 8, {{.first = 3, .image = engine.scheduler.image(numbers)}});
   };
-  for (const EncoderPart& part : engine.model->programs.encoder.parts) {
+  std::vector<Program> programs;
+  for (const PassPart& part : engine.model->programs.encoder.parts)
+    programs.push_back(part.program);
+  // The encoder's work is kept for these.
+  for (const Program& program : engine.model->programs.image_rows) programs.push_back(program);
+  for (const Program& program : programs) {
     const auto beside = engine.scheduler.generate(request(prompt, n_tokens));
     std::array<uint32_t, 1> first{};
     check(beside->next(first, kWait) == 1, "the text beside has begun");
-    device->fails = part.program.handle;
+    device->fails = program.handle;
     const auto failed = engine.scheduler.generate(shown(0.25f));
     check(contains(message_of<DeviceError>([&] { collect(*failed); }), "no memory is left"),
           "the text with the image ends with what failed");
@@ -85,7 +90,7 @@ int main() {
   using namespace akunu::test;
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("akunu-image-model-" + std::to_string(getpid()));
-  ImageModelWriter{folder};
+  ImageModelWriter{folder, 8, 1, 2};
   test_a_failed_image_ends_its_own_text(folder.string());
   std::filesystem::remove_all(folder);
   return summary();

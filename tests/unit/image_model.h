@@ -1,4 +1,4 @@
-// The smallest model that reads images, a Gemma 3 of one layer with an encoder of one or more, as a directory.
+// The smallest model that reads images, a Gemma 3 with an encoder, as a directory.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,29 @@
 
 namespace akunu::test {
 
-constexpr uint32_t kImageToken = 63, kImageTokens = 4;
+constexpr uint32_t kImageToken = 63, kImageTokens = 64;
 
 class ImageModelWriter {
  public:
-  explicit ImageModelWriter(const std::filesystem::path& folder, uint32_t patches_per_side = 4,
-                            uint32_t n_encoder_layers = 1)
-      : n_patches_(patches_per_side * patches_per_side), n_encoder_layers_(n_encoder_layers) {
+  explicit ImageModelWriter(const std::filesystem::path& folder, uint32_t patches_per_side = 8,
+                            uint32_t n_encoder_layers = 1, uint32_t n_layers = 1)
+      : n_patches_(patches_per_side * patches_per_side),
+        n_encoder_layers_(n_encoder_layers),
+        n_layers_(n_layers) {
+    std::string types;
+    for (uint32_t i = 0; i < n_layers; ++i)
+      types += (i > 0 ? "," : "") + std::string("\"full_attention\"");
+
     std::filesystem::create_directories(folder);
     std::ofstream(folder / "config.json") << R"({
       "architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3",
-      "image_token_index": 63, "boi_token_index": 62, "eoi_token_index": 61, "mm_tokens_per_image": 4,
+      "image_token_index": 63, "boi_token_index": 62, "eoi_token_index": 61, "mm_tokens_per_image": 64,
       "text_config": {
         "model_type": "gemma3_text", "vocab_size": 64, "hidden_size": 64, "intermediate_size": 96,
-        "num_attention_heads": 2, "num_key_value_heads": 1, "num_hidden_layers": 1, "head_dim": 32,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32,
         "max_position_embeddings": 1024, "bos_token_id": 1, "eos_token_id": 1, "sliding_window": 512,
-        "query_pre_attn_scalar": 32, "layer_types": ["full_attention"]},
+        "query_pre_attn_scalar": 32, "num_hidden_layers": )"
+                                          << n_layers << R"(, "layer_types": [)" << types << R"(]},
       "vision_config": {
         "model_type": "siglip_vision_model", "hidden_size": 64, "intermediate_size": 96,
         "num_attention_heads": 2, "patch_size": 14, "vision_use_head": false,
@@ -70,7 +77,9 @@ class ImageModelWriter {
         {"post_attention_layernorm", {64}},   {"pre_feedforward_layernorm", {64}},
         {"post_feedforward_layernorm", {64}},
     };
-    for (const auto& [name, shape] : of_layer) add(model + "layers.0." + name + ".weight", shape);
+    for (uint32_t i = 0; i < n_layers_; ++i)
+      for (const auto& [name, shape] : of_layer)
+        add(model + "layers." + std::to_string(i) + "." + name + ".weight", shape);
   }
 
   void write_encoder() {
@@ -104,7 +113,7 @@ class ImageModelWriter {
                static_cast<std::streamsize>(numbers_.size() * sizeof(float)));
   }
 
-  const uint32_t n_patches_, n_encoder_layers_;
+  const uint32_t n_patches_, n_encoder_layers_, n_layers_;
   std::string header_;
   std::vector<float> numbers_;
   uint32_t seed_ = 1;

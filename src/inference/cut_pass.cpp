@@ -1,35 +1,23 @@
-// How an encoder's pass is cut.
+// How a pass is cut.
 //
-// 1. What it does. `run_piece` submits passes over rows of the parts of the encoder, in order, as many as are likely to
+// 1. What it does. `run_piece` submits passes over rows of its parts, in order, as many as are likely to
 //    end within the time that it gets, and measures how long they took.
 // 2. What bounds it. A piece reads the weights of its part. With few rows, reading them takes as long as multiplying.
 // 3. Why it has the bits of the whole pass. A row's arithmetic does not depend on other rows, and a part begins
-//    where all rows must be complete (Forward::encode).
-#include "inference/encoder_pass.h"
+//    where all rows must be complete (Forward::encode, Forward::image_rows).
+#include "inference/cut_pass.h"
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
+#include "inference/active.h"
 #include "inference/model.h"
 #include "inference/step.h"
 
 namespace akunu {
 
-EncoderPrograms compile_encoder(const ArchDescriptor& arch, const Forward& forward,
-                                const std::function<Program(const std::vector<Node>&)>& compile) {
-  EncoderPrograms encoder;
-  if (arch.audio)
-    encoder.parts.push_back({compile(forward.first_convolution), arch.audio->n_frames()});
-  const uint32_t n_rows = arch.audio ? arch.audio->n_positions : arch.images->n_patches();
-  for (const std::vector<Node>& part : forward.encode)
-    encoder.parts.push_back({compile(part), n_rows});
-  if (arch.images)
-    encoder.parts.push_back(
-        {compile(forward.project_image), n_rows, arch.images->patches_per_token()});
-  return encoder;
-}
-
-void EncoderPace::took(const Expected& piece, double seconds) {
+void CutPace::took(const Expected& piece, double seconds) {
   if (piece.seconds == 0) {
     seconds_[piece.first] = seconds / piece.n_rows;
     return;
@@ -39,7 +27,7 @@ void EncoderPace::took(const Expected& piece, double seconds) {
   for (size_t part = piece.first; part < piece.end; ++part) seconds_[part] *= factor;
 }
 
-Row EncoderPass::row_at(uint32_t position) {
+Row CutPass::row_at(uint32_t position) {
   Row row{};
   row.position = position;
   row.kv_length = position + 1;
@@ -48,35 +36,34 @@ Row EncoderPass::row_at(uint32_t position) {
   return row;
 }
 
-EncoderPass::EncoderPass(Model& model, EncoderPace& pace, std::span<const float> input)
-    : model_(model), encoder_(model.programs.encoder), pace_(pace) {
-  model.context.device->write(encoder_.input, std::as_bytes(input));
-}
+CutPass::CutPass(Model& model, CutPace& pace, std::vector<PassPart> parts)
+    : model_(model), parts_(std::move(parts)), pace_(pace) {}
 
-void EncoderPass::run_piece(const PieceSize& size, int32_t priority) {
+void CutPass::run_piece(const PieceSize& size, Active& active) {
   const auto began = std::chrono::steady_clock::now();
-  if (row_ == 0) lay_out(encoder_.parts[part_]);
-  const EncoderPace::Expected piece = add_passes(size);
-  await_all_well(model_.context, model_.context.device->submit({.rows = rows_,
-                                                                .spans = spans_,
-                                                                .updates = updates(),
-                                                                .passes = passes_,
-                                                                .priority = priority}));
+  if (row_ == 0) lay_out(parts_[part_]);
+  const CutPace::Expected piece = add_passes(size);
+  await_all_well(model_.context,
+                 model_.context.device->submit({.rows = rows_,
+                                                .spans = spans_,
+                                                .updates = updates(piece.first),
+                                                .passes = passes_,
+                                                .priority = active.task->priority()}));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   pace_.took(piece, took.count());
   if (const Pass& pass = passes_.front(); pass.n_head_rows > 0)
     take_outputs(pass.first_span, pass.n_head_rows);
-  if (is_done()) finish();
+  if (is_done()) finish(active);
 }
 
 // Adds passes as long as there is time, and advances to where the next piece begins.
-EncoderPace::Expected EncoderPass::add_passes(const PieceSize& size) {
+CutPace::Expected CutPass::add_passes(const PieceSize& size) {
   passes_.clear();
   spans_ = seen_;
-  const EncoderPart& first = encoder_.parts[part_];
-  EncoderPace::Expected piece{.first = part_, .end = part_};
+  const PassPart& first = parts_[part_];
+  CutPace::Expected piece{.first = part_, .end = part_};
   while (!is_done() && passes_.size() < model_.context.submission_limits.max_passes) {
-    const EncoderPart& part = encoder_.parts[part_];
+    const PassPart& part = parts_[part_];
     // Others have other rows, or outputs.
     if (part.n_rows != first.n_rows || part.rows_per_output != first.rows_per_output) break;
     const double seconds_per_row = pace_.seconds_per_row(part_);
@@ -96,8 +83,8 @@ EncoderPace::Expected EncoderPass::add_passes(const PieceSize& size) {
 }
 
 // Rows of the next part, in a piece whose passes so far are expected to take `taken` seconds.
-uint32_t EncoderPass::rows_within(const PieceSize& size, double taken) const {
-  const EncoderPart& part = encoder_.parts[part_];
+uint32_t CutPass::rows_within(const PieceSize& size, double taken) const {
+  const PassPart& part = parts_[part_];
   const bool is_first = passes_.empty();
   uint32_t most = part.n_rows - row_;
   uint32_t unit = kMaxFewRows;  // a kernel reads weights once for as many
@@ -112,8 +99,8 @@ uint32_t EncoderPass::rows_within(const PieceSize& size, double taken) const {
   return static_cast<uint32_t>(n) / unit * unit;
 }
 
-void EncoderPass::add_pass(const EncoderPart& part, uint32_t n_rows) {
-  Pass pass{.program = part.program, .first_row = row_, .n_rows = n_rows};
+void CutPass::add_pass(const PassPart& part, uint32_t n_rows) {
+  Pass pass{.program = program_of(part_), .first_row = row_, .n_rows = n_rows};
   if (part.rows_per_output > 0) {
     pass.n_head_rows = pass.n_spans = n_rows / part.rows_per_output;
     pass.first_span = row_ / part.rows_per_output;

@@ -1,0 +1,19 @@
+#include "inference/encoder_programs.h"
+
+namespace akunu {
+
+EncoderPrograms compile_encoder(const ArchDescriptor& arch, const Forward& forward,
+                                const std::function<Program(const std::vector<Node>&)>& compile) {
+  EncoderPrograms encoder;
+  if (arch.audio)
+    encoder.parts.push_back({compile(forward.first_convolution), arch.audio->n_frames()});
+  const uint32_t n_rows = arch.audio ? arch.audio->n_positions : arch.images->n_patches();
+  for (const std::vector<Node>& part : forward.encode)
+    encoder.parts.push_back({compile(part), n_rows});
+  if (arch.images)
+    encoder.parts.push_back(
+        {compile(forward.project_image), n_rows, arch.images->patches_per_token()});
+  return encoder;
+}
+
+}  // namespace akunu
