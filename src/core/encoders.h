@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "core/blocks/layer.h"
@@ -29,6 +30,12 @@ struct AudioEncoder {
   uint32_t n_frames() const { return kFramesPerPosition * n_positions; }
 };
 
+// How a square of neighbouring patches becomes a vector of the text.
+enum class PatchMerger : uint8_t {
+  average,      // the mean, normed and projected (Gemma 3)
+  concatenate,  // side by side in one row, projected ("pixel shuffle": Idefics3, SmolVLM)
+};
+
 // The encoder of a model that reads images: squares of patch_size pixels, patches_per_side of them in a row, become as
 // many rows; tokens_per_side in a row are what the text gets of them.
 struct ImageConfig {
@@ -43,11 +50,16 @@ struct ImageConfig {
   uint32_t tokens_per_side = 0;
   float norm_epsilon = 0;
   uint32_t token = 0;  // that stands in a text for each row of an image
+  std::string_view
+      preparation;  // "gemma3": how images are prepared, and what stands around them in a text
+  uint32_t longest_edge =
+      0;  // of an image that is cut into tiles, before that; 0: the file does not say
+  PatchMerger merger = PatchMerger::average;
+  bool sees_later_rows = false;  // in the text, a row of an image sees the whole image
 };
 
-// An encoder of images in front of a decoder (SigLIP, Zhai et al., 2023, as Gemma 3 has it). Patches become rows that
-// all see each other; squares of them are averaged, normed and projected to vectors that are rows of the
-// text.
+// An encoder of images in front of a decoder (SigLIP, Zhai et al., 2023). Patches become rows that all see each other;
+// squares of them become vectors that are rows of the text.
 struct ImageEncoder {
   ImageConfig is;
   std::vector<LayerDescriptor> layers;
@@ -56,7 +68,7 @@ struct ImageEncoder {
   uint32_t n_patches() const { return is.patches_per_side * is.patches_per_side; }
   uint32_t n_tokens() const { return is.tokens_per_side * is.tokens_per_side; }
   uint32_t patch_numbers() const { return kChannels * is.patch_size * is.patch_size; }
-  // Patches that are averaged into a token; they lie side by side among the rows.
+  // Patches that become a token; they lie side by side among the rows.
   uint32_t patches_per_token() const { return n_patches() / n_tokens(); }
   // The number, in the order of the image, of the patch that is this row.
   uint32_t place_of(uint32_t row) const {

@@ -145,6 +145,10 @@ class ForwardBuilder : Emitter {
                        const std::string& norm_name, const std::string& sum_norm_name,
                        float factor = 1);
 
+  // forward_images.cpp
+  void project_means(ValueId encoded, uint32_t text_dim);
+  void project_squares(ValueId encoded, uint32_t n_patches, uint32_t text_dim);
+
   // forward_audio.cpp
   void encode_audio(const AudioEncoder& audio);
   void begin_encoder_part();

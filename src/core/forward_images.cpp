@@ -39,6 +39,16 @@ Forward ForwardBuilder::encode_image(const ImageEncoder& images, uint32_t text_d
   norm("image norm", residual_, "encoder.output_norm", encoded);
 
   emit_to(forward_.project_image);
+  if (images.is.merger == PatchMerger::average)
+    project_means(encoded, text_dim);
+  else
+    project_squares(encoded, images.patches_per_token(), text_dim);
+  return std::move(forward_);
+}
+
+// A head row for each token, which stands at the last of its patches.
+void ForwardBuilder::project_means(ValueId encoded, uint32_t text_dim) {
+  const uint32_t dim = arch_.dim;
   const std::string projection = "encoder.projection.weight";
   const ValueId pooled = rows("pooled", dim, Extent::head_rows);
   // Head rows are computed as generated rows are, in every class.
@@ -51,7 +61,20 @@ Forward ForwardBuilder::encode_image(const ImageEncoder& images, uint32_t text_d
        NormParams{dim, arch_.norm_epsilon, {}}, Extent::head_rows);
   matmul("image projection", normed, projection, text_dim, dim, forward_.image_vectors,
          Extent::head_rows);
-  return std::move(forward_);
+}
+
+// A row for each token. Its patches lie side by side, so they are one long row.
+void ForwardBuilder::project_squares(ValueId encoded, uint32_t n_patches, uint32_t text_dim) {
+  const std::string projection = "encoder.projection.weight";
+  const uint32_t k = n_patches * arch_.dim;
+  const ValueId squares = activation("squares", kind_for(projection, text_dim, k), k);
+  emit(Operation::activate, "image squares", {encoded, squares},
+       ActivateParams{k, kActivationNone, 0, 0});
+  const ValueId projected = rows("image projected", text_dim);
+  matmul("image projection", squares, projection, text_dim, k, projected);
+  forward_.image_vectors = rows("image vectors", text_dim, Extent::head_rows);
+  emit(Operation::gather_head, "image vectors", {projected, forward_.image_vectors},
+       GatherParams{text_dim, {}});
 }
 
 }  // namespace akunu

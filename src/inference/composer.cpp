@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <optional>
 #include <vector>
 
@@ -301,6 +302,7 @@ const PlacedImage* Composer::first_unread_image(const Active& active) const {
 }
 
 const PlacedImage* Composer::image_without_keys(const Active& active) const {
+  if (!context_.arch().images || !context_.arch().images->is.sees_later_rows) return nullptr;
   const PlacedImage* const next = image_at(active, sequence_of(active).n_done);
   return next != nullptr && active.n_with_keys < end_of(*next) ? next : nullptr;
 }
@@ -434,7 +436,7 @@ Row Composer::next_row(const Active& active) const {
   row.flags = active.is_masked ? kRowMasked : 0;
   if (const PlacedImage* const image = image_at(active, row.position)) {
     row.flags |= kRowVectorInput;
-    row.kv_length = end_of(*image);
+    if (context_.arch().images->is.sees_later_rows) row.kv_length = end_of(*image);
   }
   row.adapter = task.choosing().adapters;
   const bool is_given = row.position < task.n_given();

@@ -78,7 +78,7 @@ FusedForwards::FusedForwards(const ArchDescriptor& arch, const TensorMap& tensor
     fused = build_forward(arch, tensors, inverse_frequencies, memory, device, row_class, values,
                           targets);
     if (!is_observed) fuse(fused, values, device, row_class);
-    if (arch.images && row_class == RowClass::many)
+    if (arch.images && arch.images->is.sees_later_rows && row_class == RowClass::many)
       fused.image_rows = image_rows_of(fused.body, values, arch.images->n_tokens());
     for (const std::vector<Node>* nodes : fused.programs())
       require_kernels(*nodes, values, device, row_class);

@@ -9,8 +9,9 @@
 namespace akunu {
 namespace {
 
-// Vectors of one are some megabytes.
-constexpr size_t kMostKnown = 32;
+// Images that are remembered: as many as have this many vectors, and some in any case.
+constexpr size_t kKnownBytes = 64u << 20;
+constexpr size_t kKnownAlways = 32;
 
 const ImageEncoder& encoder_of(const ArchDescriptor& arch) {
   if (!arch.images) throw UnsupportedModelError("this model reads no images");
@@ -40,7 +41,8 @@ std::shared_ptr<Image> Images::take(const ArchDescriptor& arch, std::span<const 
   image->token = kFirstNoToken + ++n_taken_;
   image->patches.assign(patches.begin(), patches.end());
   known_.push_front(image);
-  if (known_.size() > kMostKnown) known_.pop_back();
+  const size_t most = kKnownBytes / (uint64_t{encoder.n_tokens()} * arch.dim * sizeof(float));
+  if (known_.size() > std::max(most, kKnownAlways)) known_.pop_back();
   return image;
 }
 

@@ -117,7 +117,7 @@ void Step::add_rows(Run& run, const Row& first, uint32_t n_rows, Logits logits, 
     const bool last = i + 1 == n_rows;
     Row row = first;
     row.position = first.position + i;
-    if ((first.flags & kRowVectorInput) == 0) row.kv_length = row.position + 1;
+    if (first.kv_length == 0) row.kv_length = row.position + 1;
     row.flags |= kRowActive | (last && choose ? kRowChained : 0);
     row.span = span;
     row.head_row =

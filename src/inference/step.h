@@ -32,7 +32,8 @@ class Step {
   // Rows whose logits are wanted.
   enum class Logits : uint8_t { none, last, all };
   // A run of rows of one sequence from `first.position` on, which run the `single` or `few` kernels,
-  // in groups of at most the programs' generated_rows_per_pass. `choose`: the last row's token is chosen and logged, and the
+  // in groups of at most the programs' generated_rows_per_pass. A row sees the positions up to its own; where
+  // `first.kv_length` is not 0, each sees that many. `choose`: the last row's token is chosen and logged, and the
   // row moves on. Of a run with kRowScored all rows with logits are scored. Returns the index of the
   // first.
   uint32_t add_generated(const Row& first, uint32_t n_rows, Logits logits, bool choose);

@@ -1,5 +1,6 @@
 // Gemma 3 (2025): norms per head of Q and K instead of the caps; windows in five of six layers,
 // whose positions turn faster and are never scaled. A file without a window has none anywhere.
+#include "files/huggingface/images.h"
 #include "models/common/layers.h"
 #include "models/families.h"
 
@@ -19,43 +20,22 @@ ArchDescriptor describe(const ModelConfig& config) {
 
 namespace {
 
-// Tensors of the image encoder and its projector, by the names that name_of_image_tensor returns. The rules for the
-// encoder's layers stand next to those for the decoder's layers.
-constexpr std::array kGemma3ImagesModel{
-    NameRule{"vision_tower.embeddings.patch_embedding",
-             {{{"encoder.patch_embedding"}}},
-             Transform::none,
-             3,
-             true},
-    same("vision_tower.embeddings.position_embedding", "encoder.position_embedding"),
-    same("vision_tower.post_layernorm", "encoder.output_norm"),
+constexpr std::array kProjector{
     same("multi_modal_projector.mm_soft_emb_norm", "encoder.projection_norm", Transform::add_one),
     same("multi_modal_projector.mm_input_projection", "encoder.projection"),
 };
-constexpr std::array kSiglipLayer{
-    same("self_attn.out_proj", "attention.output"),
-    same("layer_norm1", "attention_norm"),
-    same("layer_norm2", "ffn_norm"),
-    same("mlp.fc1", "ffn.up"),
-    same("mlp.fc2", "ffn.down"),
-};
-constexpr std::array kGemma3ImagesLeftOut{
-    LeftOut{"vision_tower.embeddings.position_ids", "it counts positions"},
-    LeftOut{"vision_tower.head.*", "it makes one vector of an image, and a text gets several"},
-};
-constexpr auto kWithImagesModel = joined(hf::kModel<Transform::add_one>, kGemma3ImagesModel);
-constexpr auto kWithImagesLayer = joined(hf::kLaterGemmaLayer, kSiglipLayer);
-constexpr auto kWithImagesLeftOut = joined(hf::kAlwaysLeftOut, kGemma3ImagesLeftOut);
+constexpr auto kWithImagesModel =
+    joined(hf::kModel<Transform::add_one>, hf::kSiglipModel, kProjector);
+constexpr auto kWithImagesLayer = joined(hf::kLaterGemmaLayer, hf::kSiglipLayer);
+constexpr auto kWithImagesLeftOut = joined(hf::kAlwaysLeftOut, hf::kSiglipLeftOut);
 constexpr NameRules kWithImagesRules{"layers.", kWithImagesModel, kWithImagesLayer,
-                                     kWithImagesLeftOut, "vision_tower.encoder.layers."};
+                                     kWithImagesLeftOut, hf::kSiglipLayers};
 constexpr HfNames kNamesWithImages{.rules = &kWithImagesRules};
-constexpr NameRules kRules{"layers.", hf::kModel<Transform::add_one>, hf::kLaterGemmaLayer,
-                           hf::kLeftOut};
-constexpr HfNames kNames{.rules = &kRules, .with_images = &kNamesWithImages};
+constexpr HfImages kImages{.read = read_gemma3_images, .names = &kNamesWithImages};
 
 constexpr std::string_view kOwnKeys[]{"use_bidirectional_attention"};
 constexpr std::array kDirectories{HfModel{.model_type = "gemma3_text",
-                                          .names = &kNames,
+                                          .names = &hf::kLaterGemmaNames,
                                           .n_heads = 8,
                                           .n_kv_heads = 4,
                                           .head_dim = 256,
@@ -68,7 +48,8 @@ constexpr std::array kDirectories{HfModel{.model_type = "gemma3_text",
                                           .activation = "gelu_pytorch_tanh",
                                           .means_gelu_tanh = true,
                                           .own_keys = kOwnKeys}};
-constexpr std::array kWithImages{ImageModel{"gemma3", "gemma3_text"}};
+constexpr std::array kWithImages{
+    ImageModel{.model_type = "gemma3", .of_text = "gemma3_text", .images = &kImages}};
 
 }  // namespace
 

@@ -84,11 +84,19 @@ struct HfModel {
 inline constexpr std::string_view kMultipliers[] = {"embedding_multiplier", "residual_multiplier",
                                                     "attention_multiplier", "logits_scaling"};
 
+// An encoder of images in front of a text model: how config.json gives its numbers, and the names of all tensors, those of
+// the text model too.
+struct HfImages {
+  ImageConfig (*read)(ConfigObject& whole, ConfigObject& vision, uint32_t vocab_size) = nullptr;
+  const HfNames* names = nullptr;
+};
+
 // A model that reads images: the text model's keys are in the object `text_config`, whose model_type is
 // this one where it does not say. Positions in three dimensions (`mrope_section`) are plain ones for text.
 struct ImageModel {
   std::string_view model_type, of_text;
-  bool may_be_flat = false;  // the first files had all keys side by side
+  bool may_be_flat = false;          // the first files had all keys side by side
+  const HfImages* images = nullptr;  // null: akunu reads its text only
 };
 
 }  // namespace akunu

@@ -278,7 +278,9 @@ void register_model(py::module_& m) {
                                    py::arg("patch_size") = images->is.patch_size,
                                    py::arg("patches_per_side") = images->is.patches_per_side,
                                    py::arg("tokens_per_side") = images->is.tokens_per_side,
-                                   py::arg("token") = images->is.token);
+                                   py::arg("token") = images->is.token,
+                                   py::arg("preparation") = images->is.preparation,
+                                   py::arg("longest_edge") = images->is.longest_edge);
                              })
       // The numbers of its encoder of audio; None: it has none.
       .def_property_readonly("audio",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -210,19 +210,21 @@ def write_mmproj(
     return path
 
 
-def write_tokenizer(folder: Path) -> None:
-    """As the other tests have it, with Gemma's own tokens at the end."""
-    hf_directory.write_tokenizer(folder, VOCAB - len(SPECIAL) + 1)
+def write_tokenizer(
+    folder: Path, special: Sequence[str] = SPECIAL, template: str = TEMPLATE
+) -> None:
+    """As the other tests have it; the family's own tokens are at the end, the first ends a text."""
+    first = VOCAB - len(special)
+    hf_directory.write_tokenizer(folder, first + 1)
     path = folder / "tokenizer.json"
     whole = json.loads(path.read_text())
     (end,) = whole["added_tokens"]
-    first = VOCAB - len(SPECIAL)
     assert end["id"] == first
-    added = enumerate(SPECIAL, first)
+    added = enumerate(special, first)
     whole["added_tokens"] = [{**end, "id": index, "content": name} for index, name in added]
     path.write_text(json.dumps(whole))
     (folder / "tokenizer_config.json").write_text(
-        json.dumps({"eos_token": "<end_of_turn>", "chat_template": TEMPLATE})
+        json.dumps({"eos_token": special[0], "chat_template": template})
     )
 
 
@@ -261,4 +263,5 @@ def text(*n_between: int) -> list[int]:
 
 def placed(model: Any, tokens: list[int], images: list[Image.Image]) -> Any:
     reader = ImageReader(model._native, model.path, model.tokenizer)
-    return reader.places(tokens, [reader.read(reader.open(each)) for each in images])
+    places = reader.places(tokens, [reader.open(each) for each in images])
+    return [(first, reader.read(tile)) for first, tile in places]

@@ -39,7 +39,8 @@ import akunu
 from akunu.convert.directory_source import DirectorySource
 from akunu.convert.quantizing import Quantization, Wishes
 from akunu.convert.recipes import RECIPES, is_quantised
-from akunu.images.reader import MOST_IMAGES, ImageReader, Preprocessing, open_image
+from akunu.images.preparation import Gemma3Preparation, Tiles
+from akunu.images.reader import MOST_IMAGES, ImageReader, open_image
 from lines import each_line
 
 
@@ -303,8 +304,9 @@ def test_too_many_images_are_refused_before_they_are_read(model: Any) -> None:
 def test_what_does_not_go_with_images_is_refused(model: Any) -> None:
     with pytest.raises(akunu.ArgumentError, match="context_overflow"):
         model.chat([question(drawn(1))], context_overflow="shift")
+    reader = ImageReader(model._native, model.path, model.tokenizer)
     with pytest.raises(akunu.ArgumentError, match="made 0 places"):  # a template without images
-        ImageReader(model._native, model.path, model.tokenizer).placed(["What is this?"], 1)
+        reader.placed(["What is this?"], [reader.open(drawn(1))])
 
 
 def test_a_model_that_reads_none_says_so() -> None:
@@ -475,11 +477,15 @@ def test_encoders_that_are_not_known_are_refused(
         ('{"image_std": [0.5, 0, 0.5]}', "image_std"),
         ('{"image_mean": [0.5]}', "image_mean"),
         ('{"rescale_factor": "x"}', "preprocessor_config.json"),
-        ("[]", "no settings of an image processor"),
-        ("{", "not JSON"),
+        ("[]", "not an object"),
+        ("{", "preprocessor_config.json"),
     ],
 )
 def test_preprocessing_that_is_not_known_is_refused(tmp_path: Path, said: str, why: str) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "gemma3"}')
     (tmp_path / "preprocessor_config.json").write_text(said)
-    with pytest.raises((akunu.ModelFormatError, akunu.UnsupportedModelError), match=why):
-        Preprocessing.of(tmp_path, SIDE)
+    with (
+        akunu.load() as model,
+        pytest.raises((akunu.ModelFormatError, akunu.UnsupportedModelError), match=why),
+    ):
+        Gemma3Preparation(tmp_path, model.tokenizer, Tiles(SIDE, [IMAGE] * N_TOKENS))

@@ -92,10 +92,10 @@ def ours(request: pytest.FixtureRequest, case: Case) -> Iterator[Any]:
 
 
 def test_pixels_are_those_of_transformers(ours: Any) -> None:
-    preprocessing = ImageReader(ours._native, ours.path, ours.tokenizer).preprocessing
+    preparation = ImageReader(ours._native, ours.path, ours.tokenizer).preparation
     for seed, size in enumerate([(90, 130), (300, 40), (112, 112)]):
         image = drawn(seed, size)
-        found = preprocessing.numbers(preprocessing.resized(image))
+        found = preparation.settings.numbers(preparation.prepared(image).tiles[0])
         np.testing.assert_allclose(found, pixels_of(image), rtol=0, atol=1e-6)
 
 

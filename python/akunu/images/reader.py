@@ -1,4 +1,4 @@
-"""Images of a chat: read, made as large as the model wants, and cut into patches.
+"""Images of a chat: read, prepared as the model's authors do, and cut into patches.
 
 Nothing is fetched: an image is a pathlib.Path, bytes, a Pillow image, or a text that is a data:
 URL. No text is a path, so that messages which came from elsewhere open no file. Pillow comes with
@@ -11,13 +11,12 @@ import base64
 import binascii
 import copy
 import io
-import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,25 +24,15 @@ from numpy.typing import NDArray
 from akunu import _core
 from akunu.common.error_context import naming
 from akunu.common.quoting import shorten
-from akunu.errors import (
-    ArgumentError,
-    ContextOverflowError,
-    ModelFormatError,
-    UnsupportedModelError,
-)
+from akunu.errors import ArgumentError, ContextOverflowError, UnsupportedModelError
+from akunu.images.preparation import PREPARATIONS, Pixels, PreparedImage, Tiles
 from akunu.templates.messages import ImagePart, is_image
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from PIL.Image import Image
 
     from akunu.tokenizers.tokenizer import Tokenizer
 
-    Pixels: TypeAlias = NDArray[np.uint8]
-    """An image as large as the model wants it: [side, side, 3]."""
-
-Placed = TypeVar("Placed")
 MOST_BYTES: Final = 32 << 20
 """Limits of one image."""
 MOST_PIXELS: Final = 64_000_000
@@ -56,87 +45,6 @@ _FORMATS: Final = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 _NAMES: Final = "PNG, JPEG, WebP, GIF and BMP"
 _decoding: Final = Lock()
 """One image at a time is decoded, however many requests there are: it may take hundreds of MB."""
-
-
-@dataclass(frozen=True, slots=True)
-class Preprocessing:
-    """How a model's authors prepare images; transformers' Gemma3ImageProcessor."""
-
-    side: int
-    resample: int = 2  # Pillow's number: bilinear
-    scale: float = 1 / 255
-    mean: tuple[float, ...] = (0.5, 0.5, 0.5)
-    deviation: tuple[float, ...] = (0.5, 0.5, 0.5)
-
-    @classmethod
-    def of(cls, folder: Path, side: int) -> Preprocessing:
-        """Read the file next to a model, if there is one; ModelFormatError where it is no "
-        "such."""
-        path = folder / "preprocessor_config.json"
-        inner = None
-        if not path.is_file():
-            path, inner = folder / "processor_config.json", "image_processor"
-        if not path.is_file():
-            return cls(side)
-        try:
-            said = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ModelFormatError(f"{path}: this is not JSON: {error}") from None
-        said = said.get(inner) if inner is not None and isinstance(said, dict) else said
-        if said is None:
-            return cls(side)
-        if not isinstance(said, dict):
-            raise ModelFormatError(f"{path}: it has no settings of an image processor")
-        return cls._read(path, said, side)
-
-    @classmethod
-    def _read(cls, path: Path, said: Mapping[str, Any], side: int) -> Preprocessing:
-        size = said.get("size")
-        if size is not None and size != {"height": side, "width": side}:
-            raise UnsupportedModelError(
-                f"{path}: size is {size!r}; the model's images have {side} pixels a side"
-            )
-        if said.get("do_pan_and_scan"):
-            raise UnsupportedModelError(f"{path}: do_pan_and_scan is not supported")
-        for key in ("do_resize", "do_rescale", "do_normalize", "do_convert_rgb"):
-            if said.get(key) is False:
-                raise UnsupportedModelError(f"{path}: {key} is false; akunu always does it")
-        usual = cls(side)
-        try:
-            found = cls(
-                side,
-                int(usual.resample if said.get("resample") is None else said["resample"]),
-                float(said.get("rescale_factor") or usual.scale),
-                tuple(float(x) for x in said.get("image_mean") or usual.mean),
-                tuple(float(x) for x in said.get("image_std") or usual.deviation),
-            )
-        except (TypeError, ValueError) as error:
-            raise ModelFormatError(f"{path}: {error}") from None
-        if not 0 <= found.resample <= 5:
-            raise ModelFormatError(f"{path}: resample is {found.resample}; Pillow has 0 to 5")
-        if not len(found.mean) == len(found.deviation) == 3 or not all(found.deviation):
-            raise ModelFormatError(
-                f"{path}: image_mean and image_std must have a number for each of 3 channels, and "
-                "none of image_std may be 0"
-            )
-        return found
-
-    def resized(self, image: Image) -> Pixels:
-        """Return an image in colours as large as the model wants it."""
-        from PIL.Image import Resampling
-
-        side = (self.side, self.side)
-        return np.array(image.resize(side, Resampling(self.resample)))
-
-    def numbers(self, pixels: Pixels) -> NDArray[np.float32]:
-        """Return [3, side, side]."""
-        scaled = pixels.astype(np.float32).transpose(2, 0, 1) * np.float32(self.scale)
-        mean, deviation = (
-            np.array(each, dtype=np.float32).reshape(3, 1, 1)
-            for each in (self.mean, self.deviation)
-        )
-        normed: NDArray[np.float32] = (scaled - mean) / deviation
-        return normed
 
 
 class ImageReader:
@@ -156,94 +64,75 @@ class ImageReader:
         self._patch = facts["patch_size"]
         self._tokens_per_side = facts["tokens_per_side"]
         self.n_tokens = self._tokens_per_side**2
+        """That each tile of an image takes."""
         self.token = facts["token"]
-        side = self._patch * facts["patches_per_side"]
-        if path.is_dir() or path.suffix == ".safetensors":
-            folder = path if path.is_dir() else path.parent
-            self.preprocessing = Preprocessing.of(folder, side)
-            self.opening, self.closing = _markers(folder / "config.json")
-        else:  # GGUF
-            self.preprocessing = Preprocessing(side)
-            self.opening, self.closing = _named_markers(path, tokenizer)
+        self.preparation = PREPARATIONS[facts["preparation"]](
+            path,
+            tokenizer,
+            Tiles(
+                side=self._patch * facts["patches_per_side"],
+                tokens=[self.token] * self.n_tokens,
+                longest_edge=facts["longest_edge"],
+            ),
+        )
 
-    def open(self, given: object) -> Pixels:
-        """Decode an image and make it as large as it must be; ArgumentError for anything else."""
+    def open(self, given: object) -> PreparedImage:
+        """Decode an image and cut it into tiles; ArgumentError for anything else."""
         with _decoding:
-            return self.preprocessing.resized(open_image(given))
+            return self.preparation.prepared(open_image(given))
 
-    def read(self, pixels: Pixels) -> _core.Image:
-        """Prepare an image for the engine, which reads it when a text with it begins."""
-        return self._native.image(self.patches(self.preprocessing.numbers(pixels)))
+    def read(self, tile: Pixels) -> _core.Image:
+        """Prepare a tile for the engine, which reads it when a text with it begins."""
+        return self._native.image(self.patches(self.preparation.settings.numbers(tile)))
 
     def patches(self, numbers: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return patches, [n, numbers]; those that the model averages lie one after the other."""
+        """Return patches, [n, numbers]; those that become a token lie one after the other."""
         per_token = numbers.shape[1] // self._patch // self._tokens_per_side
         sides = (self._tokens_per_side, per_token, self._patch)
         cut = numbers.reshape(3, *sides, *sides)  # channel, then y and x of token, patch, pixel
         ordered = cut.transpose(1, 4, 2, 5, 0, 3, 6)
         return np.ascontiguousarray(ordered).reshape(-1, 3 * self._patch**2)
 
-    def placed(self, pieces: Sequence[str | int], n_images: int) -> list[str | int]:
+    def placed(
+        self, pieces: Sequence[str | int], images: Sequence[PreparedImage]
+    ) -> list[str | int]:
         """Return a prompt's pieces with the tokens of images where the template marked them.
 
-        As transformers' Gemma3Processor writes them. ArgumentError where the template marked more
-        places, or fewer.
+        ArgumentError where the template marked more places, or fewer.
         """
-        n_marks = sum(piece == self.opening for piece in pieces)
-        if n_marks != n_images:
+        mark = self.preparation.mark
+        n_marks = sum(piece == mark for piece in pieces)
+        if n_marks != len(images):
             raise ArgumentError(
-                f"messages have {_counted(n_images, 'image')}, and the model's chat template made "
-                f"{_counted(n_marks, 'place')} for images"
+                f"messages have {_counted(len(images), 'image')}, and the model's chat template "
+                f"made {_counted(n_marks, 'place')} for images"
             )
         found: list[str | int] = []
-
-        def add(piece: str | int) -> None:
-            if isinstance(piece, str) and found and isinstance(found[-1], str):
-                found[-1] += piece
-            else:
-                found.append(piece)
-
+        rest = iter(images)
         for piece in pieces:
-            if piece != self.opening:
-                add(piece)
-                continue
-            add("\n\n")
-            for token in (self.opening, *[self.token] * self.n_tokens, self.closing):
-                add(token)
-            add("\n\n")
+            for each in self.preparation.pieces(next(rest)) if piece == mark else (piece,):
+                if isinstance(each, str) and found and isinstance(found[-1], str):
+                    found[-1] += each
+                else:
+                    found.append(each)
         return found
 
-    def places(self, tokens: Sequence[int], images: Sequence[Placed]) -> list[tuple[int, Placed]]:
-        """Return each image with the index of its first token."""
+    def places(
+        self, tokens: Sequence[int], images: Sequence[PreparedImage]
+    ) -> list[tuple[int, Pixels]]:
+        """Return each tile with the index of its first token."""
         starts = [
-            index + 1
-            for index, token in enumerate(tokens)
-            if token == self.opening and list(tokens[index + 1 : index + 2]) == [self.token]
+            index
+            for index, (before, token) in enumerate(pairwise([-1, *tokens]))
+            if token == self.token != before
         ]
-        return list(zip(starts, images, strict=True))
-
-
-def _markers(path: Path) -> tuple[int, int]:
-    """Return the tokens before and after an image, of a model's config.json."""
-    try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-        return int(said.get("boi_token_index", 255999)), int(said.get("eoi_token_index", 256000))
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise ModelFormatError(f"{path}: {error}") from None
-
-
-def _named_markers(path: Path, tokenizer: Tokenizer) -> tuple[int, int]:
-    """Return the tokens before and after an image by their names, of a vocabulary in GGUF."""
-    ids = tokenizer.control_tokens()
-    try:
-        return ids["<start_of_image>"], ids["<end_of_image>"]
-    except KeyError as error:
-        raise ModelFormatError(f"{path}: the vocabulary has no token {error}") from None
+        tiles = [tile for image in images for tile in image.tiles]
+        return list(zip(starts, tiles, strict=True))
 
 
 def take_images(
     messages: Sequence[Mapping[str, Any]], reader: ImageReader, context: int | None = None
-) -> tuple[list[Any], list[Pixels]]:
+) -> tuple[list[Any], list[PreparedImage]]:
     """Return messages with an ImagePart in place of each image, and the images in their order.
 
     Messages that are wrong in another way stay as they are. Raises ArgumentError that names the
@@ -260,7 +149,7 @@ def take_images(
             f"messages have {_counted(n_images, 'image')} of {reader.n_tokens} tokens each, the "
             f"context holds {context}"
         )
-    images: list[Pixels] = []
+    images: list[PreparedImage] = []
     taken: list[Any] = []
     for index, message in enumerate(messages):
         content = message.get("content") if isinstance(message, Mapping) else None

@@ -105,7 +105,7 @@ def encoded(
     pieces = rendered.pieces
     images: Sequence[tuple[int, _core.Image]] = ()
     if reader is not None and rendered.images:
-        placed = reader.placed(pieces, len(rendered.images))
+        placed = reader.placed(pieces, rendered.images)
         ids = with_bos(tokenizer, tokenizer.encode_pieces(placed))
         if context is not None and len(ids) > context:
             raise ContextOverflowError(

@@ -20,7 +20,8 @@ from akunu.tools.grammar import optional_calls, required_calls
 from akunu.tools.tool_choice import NO_TOOLS, ChatTools, chat_tools
 
 if TYPE_CHECKING:
-    from akunu.images.reader import ImageReader, Pixels
+    from akunu.images.preparation import PreparedImage
+    from akunu.images.reader import ImageReader
     from akunu.text.request import Request
     from akunu.tokenizers.tokenizer import Tokenizer
 
@@ -35,7 +36,7 @@ class Rendered:
     """Texts, and the template's own control tokens by their ids."""
     opening: str = ""
     """What follows the pieces where thoughts have a budget and the template does not open them."""
-    images: Sequence[Pixels] = ()
+    images: Sequence[PreparedImage] = ()
     new_splitter: Callable[[], ReplySplitter] | None = None
     """Makes what tells the parts of a reply apart; None: all of it is text."""
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
@@ -74,7 +75,7 @@ def render(
         raise ContextOverflowError(
             f"the conversation has {n_messages} messages, the context holds {context} tokens"
         )
-    images: list[Pixels] = []
+    images: list[PreparedImage] = []
     if has_images(messages):
         if reader is None:
             refuse_images(messages, name)

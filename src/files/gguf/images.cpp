@@ -19,6 +19,19 @@ namespace {
 constexpr std::string_view kLayers = "v.blk.", kPatches = "v.patch_embd.weight",
                            kProjection = "mm.input_projection.weight";
 
+// What clip.projector_type says of an encoder.
+struct Projector {
+  std::string_view type, of_text;
+  PatchMerger merger;
+  bool sees_later_rows;
+  std::string_view token;  // its name; empty: any that no text has
+  uint32_t usual_scale;
+};
+constexpr Projector kProjectors[]{
+    {"gemma3", "gemma3", PatchMerger::average, true, "", 4},
+    {"idefics3", "llama", PatchMerger::concatenate, false, "<image>", 4},
+};
+
 using Names = std::pair<std::string_view, std::string_view>;  // in the file, and ours
 
 constexpr Names kNames[] = {
@@ -27,6 +40,7 @@ constexpr Names kNames[] = {
     {"v.post_ln", "encoder.output_norm"},
     {"mm.soft_emb_norm", "encoder.projection_norm"},
     {"mm.input_projection", "encoder.projection"},
+    {"mm.model.fc", "encoder.projection"},
 };
 constexpr Names kLayerNames[] = {
     {"attn_q", "attention.q"}, {"attn_k", "attention.k"},
@@ -43,13 +57,17 @@ class EncoderReader : GgufKeys {
              "'; an encoder of images (mmproj) has 'clip'");
   }
 
-  ImageConfig config(const ModelConfig& text) const {
+  // `vocabulary`: the text model's file.
+  ImageConfig config(const ModelConfig& text, const GgufFile& vocabulary) const {
     std::optional<std::string_view> kind = file_.get_string(key("projector_type"));
     if (!kind) kind = file_.get_string(key("vision.projector_type"));
-    if (kind.value_or("") != "gemma3")
-      refuse("clip.projector_type is '" + printable(kind.value_or("")) + "'; akunu has gemma3");
-    if (text.architecture != "gemma3")
-      refuse("this encoder of images is of gemma3, and the model is " + text.architecture);
+    const auto projector = std::ranges::find(kProjectors, kind.value_or(""), &Projector::type);
+    if (projector == std::end(kProjectors))
+      refuse("clip.projector_type is '" + printable(kind.value_or("")) +
+             "'; akunu has gemma3 and idefics3");
+    if (text.architecture != projector->of_text)
+      refuse("this encoder of images is of " + std::string(projector->of_text) +
+             ", and the model is " + text.architecture);
     if (!file_.get_bool(key("use_gelu")).value_or(true) ||
         file_.get_bool(key("use_silu")).value_or(false))
       refuse("clip.use_gelu is false; akunu has GELU");
@@ -77,14 +95,19 @@ class EncoderReader : GgufKeys {
         uint64_t{images.patches_per_side} * images.patches_per_side > ImageConfig::kMostPatches)
       contradicts("vision.image_size is " + std::to_string(side) + ", vision.patch_size " +
                   std::to_string(images.patch_size));
-    const uint32_t merged = optional("vision.projector.scale_factor").value_or(4);
+    const uint32_t merged =
+        optional("vision.projector.scale_factor").value_or(projector->usual_scale);
     if (merged == 0 || images.patches_per_side % merged != 0)
       contradicts("vision.projector.scale_factor does not divide the " +
                   std::to_string(images.patches_per_side) + " patches of a side");
     images.tokens_per_side = images.patches_per_side / merged;
-    // The vocabulary of such a model's file ends before the token that directories have for images. That of padding is in no
+    images.preparation = projector->type;
+    images.merger = projector->merger;
+    images.sees_later_rows = projector->sees_later_rows;
+    images.longest_edge = optional("vision.preproc_image_size").value_or(0);
+    // The vocabulary of Gemma's file ends before the token that directories have for images. That of padding is in no
     // text either.
-    images.token = 0;
+    images.token = projector->token.empty() ? 0 : token_of(vocabulary, projector->token);
     return images;
   }
 
@@ -111,6 +134,15 @@ class EncoderReader : GgufKeys {
   }
 
  private:
+  uint32_t token_of(const GgufFile& vocabulary, std::string_view name) const {
+    const auto names = vocabulary.get_string_array("tokenizer.ggml.tokens")
+                           .value_or(std::vector<std::string_view>{});
+    const auto found = std::ranges::find(names, name);
+    if (found == names.end())
+      refuse("the model's vocabulary has no token " + std::string(name) + " for images");
+    return static_cast<uint32_t>(found - names.begin());
+  }
+
   // "encoder.layers.3.ffn.up.weight"; empty where it has no place.
   static std::string name_of(const GgufTensor& tensor, const ImageConfig& images) {
     const size_t dot = tensor.name.rfind('.');
@@ -148,7 +180,7 @@ void add_gguf_images(ModelSource& source, const std::string& path) {
   if (source.config.images)
     throw UnsupportedModelError(printable(path, kPathLimit) +
                                 ": the model has an encoder of images already");
-  source.config.images = reader.config(source.config);
+  source.config.images = reader.config(source.config, GgufFile::open(source.path));
   for (SourceTensor& tensor : reader.tensors(*source.config.images)) {
     if (std::ranges::find(source.tensors, tensor.name, &SourceTensor::name) != source.tensors.end())
       throw ModelFormatError(tensor.label() + " is " + tensor.name + ", which is there twice");

@@ -412,7 +412,8 @@ HfConfig read_hf_config(const JsonValue& json, const std::string& where) {
   if (!whole_type) whole.refuse_missing("model_type");
   std::optional<ConfigObject> text;
   std::string model_type = *whole_type;
-  if (const ImageModel* const with_images = find_image_model(model_type)) {
+  const ImageModel* const with_images = find_image_model(model_type);
+  if (with_images != nullptr) {
     model_type = with_images->of_text;
     text = whole.object("text_config");
     if (text)
@@ -445,9 +446,11 @@ HfConfig read_hf_config(const JsonValue& json, const std::string& where) {
   } else {
     result = HfConfigReader(found, config).read(n_layers);
   }
-  if (*whole_type == "gemma3" && text)
-    if (std::optional<ConfigObject> vision = whole.object("vision_config"))
-      result.model.images = read_hf_images(whole, *vision, result.model.vocab_size);
+  if (with_images != nullptr && with_images->images != nullptr && text)
+    if (std::optional<ConfigObject> vision = whole.object("vision_config")) {
+      result.model.images = with_images->images->read(whole, *vision, result.model.vocab_size);
+      result.names_with_images = with_images->images->names;
+    }
   if (const std::optional<bool> tied = whole.flag("tie_word_embeddings"); text && tied)
     result.tied = tied;        // transformers does not look at the text model's own
   whole.find("quantization");  // read with the tensors

@@ -17,6 +17,7 @@ struct HfConfig {
   // Of a ModelConfig all but the name; notes are those on the config.
   ModelConfig model;
   const HfNames* names = &hf::kUsualNames;
+  const HfNames* names_with_images = nullptr;  // where `model` has images
   StackOrder stacks = StackOrder::rows_first;
   std::optional<bool> tied;               // whether the file says that output and embedding are one
   std::vector<float> rope_divisors;       // of the rotary frequencies; empty: all 1

@@ -11,24 +11,35 @@ namespace akunu {
 namespace {
 
 constexpr std::string_view kTower = "vision_tower.", kProjector = "multi_modal_projector.";
+constexpr std::string_view kSiglip[]{"siglip_vision_model"};
+constexpr std::string_view kIdefics3[]{"idefics3_vision", "idefics3", "smolvlm_vision", "smolvlm",
+                                       "siglip_vision_model"};
 
-}  // namespace
+// What transformers takes where a vision_config leaves keys out.
+struct SiglipDefaults {
+  std::span<const std::string_view> model_types;
+  uint32_t dim = 768;
+  uint32_t n_heads = 12;
+  uint32_t patch_size = 16;
+};
 
-ImageConfig read_hf_images(ConfigObject& whole, ConfigObject& vision, uint32_t vocab_size) {
+ImageConfig read_siglip(ConfigObject& vision, const SiglipDefaults& usual) {
   ImageConfig images;
-  if (const auto type = vision.text("model_type"); type && *type != "siglip_vision_model")
-    vision.refuse_support("model_type", "akunu has siglip_vision_model beside gemma3");
-  images.dim = vision.needed_count("hidden_size", 768);
+  if (const auto type = vision.text("model_type");
+      type && std::ranges::find(usual.model_types, *type) == usual.model_types.end())
+    vision.refuse_support("model_type",
+                          "akunu has " + std::string(usual.model_types.front()) + " there");
+  images.dim = vision.needed_count("hidden_size", usual.dim);
   images.n_layers = vision.needed_count("num_hidden_layers", 12);
   if (images.n_layers > kMostLayers)
     vision.refuse_value("num_hidden_layers", "that is out of any sensible range");
-  images.n_heads = vision.needed_count("num_attention_heads", 12);
+  images.n_heads = vision.needed_count("num_attention_heads", usual.n_heads);
   if (images.dim % images.n_heads != 0)
     vision.refuse_value("num_attention_heads", "hidden_size is " + std::to_string(images.dim) +
                                                    ", which it does not divide");
   images.ffn_dim = vision.needed_count("intermediate_size", 3072);
   images.norm_epsilon = vision.number("layer_norm_eps").value_or(1e-6f);
-  images.patch_size = vision.needed_count("patch_size", 16);
+  images.patch_size = vision.needed_count("patch_size", usual.patch_size);
   const uint32_t side = vision.needed_count("image_size", 224);
   images.patches_per_side = side / images.patch_size;
   if (images.patches_per_side == 0 ||
@@ -38,7 +49,24 @@ ImageConfig read_hf_images(ConfigObject& whole, ConfigObject& vision, uint32_t v
   if (vision.needed_count("num_channels", ImageEncoder::kChannels) != ImageEncoder::kChannels)
     vision.refuse_support("num_channels", "akunu has images of 3 channels");
   if (const auto act = vision.text("hidden_act"); act && *act != "gelu_pytorch_tanh")
-    vision.refuse_support("hidden_act", "akunu has gelu_pytorch_tanh beside gemma3");
+    vision.refuse_support("hidden_act", "akunu has gelu_pytorch_tanh in encoders of images");
+  return images;
+}
+
+uint32_t read_image_token(ConfigObject& whole, const char* key, uint32_t usual,
+                          uint32_t vocab_size) {
+  const uint32_t token = whole.needed_count(key, usual);
+  if (token >= vocab_size)
+    whole.refuse_value(key, "the vocabulary has " + std::to_string(vocab_size) + " tokens");
+  return token;
+}
+
+}  // namespace
+
+ImageConfig read_gemma3_images(ConfigObject& whole, ConfigObject& vision, uint32_t vocab_size) {
+  ImageConfig images = read_siglip(vision, {.model_types = kSiglip});
+  images.preparation = "gemma3";
+  images.sees_later_rows = true;
   const uint32_t n_tokens = whole.needed_count("mm_tokens_per_image", 256);
   images.tokens_per_side = static_cast<uint32_t>(std::lround(std::sqrt(n_tokens)));
   if (images.tokens_per_side * images.tokens_per_side != n_tokens ||
@@ -48,20 +76,38 @@ ImageConfig read_hf_images(ConfigObject& whole, ConfigObject& vision, uint32_t v
                              std::to_string(images.patches_per_side) + " patches of a side");
   const char* const key =
       whole.find("image_token_id") != nullptr ? "image_token_id" : "image_token_index";
-  images.token = whole.needed_count(key, 262144);
-  if (images.token >= vocab_size)
-    whole.refuse_value(key, "the vocabulary has " + std::to_string(vocab_size) + " tokens");
+  images.token = read_image_token(whole, key, 262144, vocab_size);
+  return images;
+}
+
+ImageConfig read_idefics3_images(ConfigObject& whole, ConfigObject& vision, uint32_t vocab_size) {
+  ImageConfig images =
+      read_siglip(vision, {.model_types = kIdefics3, .dim = 1152, .n_heads = 16, .patch_size = 32});
+  images.preparation = "idefics3";
+  images.merger = PatchMerger::concatenate;
+  const uint32_t side = whole.needed_count("scale_factor", 2);
+  if (images.patches_per_side % side != 0)
+    whole.refuse_value(
+        "scale_factor",
+        "it does not divide the " + std::to_string(images.patches_per_side) + " patches of a side");
+  images.tokens_per_side = images.patches_per_side / side;
+  images.token = read_image_token(whole, "image_token_id", 128257, vocab_size);
   return images;
 }
 
 std::optional<std::string> name_of_image_tensor(std::string_view name) {
-  constexpr std::string_view kModel = "model.", kInner = "vision_model.";
+  constexpr std::string_view kModel = "model.", kInner = "vision_model.",
+                             kConnector = "connector.modality_projection.";
   if (name.starts_with(kModel)) name.remove_prefix(kModel.size());
-  if (name.starts_with(kTower)) {
-    name.remove_prefix(kTower.size());
-    if (name.starts_with(kInner)) name.remove_prefix(kInner.size());
+  const bool is_of_tower = name.starts_with(kTower);
+  if (is_of_tower) name.remove_prefix(kTower.size());
+  if (name.starts_with(kInner)) {
+    name.remove_prefix(kInner.size());
     return std::string(kTower) + std::string(name);
   }
+  if (is_of_tower) return std::string(kTower) + std::string(name);
+  if (name.starts_with(kConnector))
+    return std::string(kProjector) + std::string(name.substr(kConnector.size()));
   if (!name.starts_with(kProjector)) return std::nullopt;
   // A bare parameter, without a suffix.
   constexpr std::string_view kProjection = "mm_input_projection_weight";

@@ -13,10 +13,12 @@
 
 namespace akunu {
 
-// Of a config.json with a vision_config that is SigLIP's, as Gemma 3 has it. `vocab_size`: of the text model.
-ImageConfig read_hf_images(ConfigObject& whole, ConfigObject& vision, uint32_t vocab_size);
+// Of a config.json with a vision_config that is SigLIP's. `vocab_size`: of the text model.
+ImageConfig read_gemma3_images(ConfigObject& whole, ConfigObject& vision, uint32_t vocab_size);
+ImageConfig read_idefics3_images(ConfigObject& whole, ConfigObject& vision, uint32_t vocab_size);
 
-// What name rules call a tensor of the encoder of images or behind it, whatever stands before it in the file.
+// What name rules call a tensor of the encoder of images or behind it, whatever stands before it in the file:
+// "vision_tower." or "multi_modal_projector." and more.
 std::optional<std::string> name_of_image_tensor(std::string_view name);
 bool has_image_tensors(const ModelDirectory& directory);
 

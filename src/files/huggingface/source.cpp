@@ -54,7 +54,7 @@ class HfSourceReader {
           ": mlx_lm has multiplied weights of this model by factors of config.json, which ones "
           "depends on its version; use the directory that it was made from, or a GGUF file");
     if (config_.model.images && has_image_tensors(directory) && !modules_.are_there)
-      config_.names = config_.names->with_images;
+      config_.names = config_.names_with_images;
     else
       config_.model.images.reset();
     has_head_ = has_head();

@@ -15,7 +15,6 @@ struct HfNames {
   // A tensor that every model of the family has. What stands before its name is the prefix of all names.
   std::string_view embedding = "embed_tokens.weight";
   const NameRules* of_classifier = nullptr;  // with the classifier's tensors behind the pool
-  const HfNames* with_images = nullptr;      // with the image encoder's tensors
   // For files of MLX's converter, which transposes convolutions and changes norms.
   const HfNames* of_mlx = nullptr;
 };
@@ -288,6 +287,29 @@ inline constexpr std::array kOtherPartsLeftOut{
     LeftOut{"model.image_newline", kImages},
 };
 inline constexpr auto kLeftOut = joined(kAlwaysLeftOut, kOtherPartsLeftOut);
+
+// SigLIP's names, as name_of_image_tensor returns them. The rules of its layers stand next to those of the text's layers.
+inline constexpr std::string_view kSiglipLayers = "vision_tower.encoder.layers.";
+inline constexpr std::array kSiglipModel{
+    NameRule{"vision_tower.embeddings.patch_embedding",
+             {{{"encoder.patch_embedding"}}},
+             Transform::none,
+             3,
+             true},
+    same("vision_tower.embeddings.position_embedding", "encoder.position_embedding"),
+    same("vision_tower.post_layernorm", "encoder.output_norm"),
+};
+inline constexpr std::array kSiglipLayer{
+    same("self_attn.out_proj", "attention.output"),
+    same("layer_norm1", "attention_norm"),
+    same("layer_norm2", "ffn_norm"),
+    same("mlp.fc1", "ffn.up"),
+    same("mlp.fc2", "ffn.down"),
+};
+inline constexpr std::array kSiglipLeftOut{
+    LeftOut{"vision_tower.embeddings.position_ids", "it counts positions"},
+    LeftOut{"vision_tower.head.*", "it makes one vector of an image, and a text gets several"},
+};
 
 // The usual names, and those of one family behind them.
 inline constexpr std::array<NameRule, 0> kNoNames{};

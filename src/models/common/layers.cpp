@@ -154,6 +154,7 @@ void give_images(ArchDescriptor& arch, const ModelConfig& config) {
       .feed_forward =
           FeedForward{.is_gated = false, .activation = Activation::gelu_tanh, .dim = from.ffn_dim}};
   arch.images = ImageEncoder{.is = from, .layers = std::vector(from.n_layers, layer)};
+  if (!from.sees_later_rows) return;
   // Tokens of an image attend to the whole image, so a sliding window must not be shorter than an image.
   const uint32_t n_tokens = arch.images->n_tokens();
   for (const Attention& attention : attention_of(arch))
