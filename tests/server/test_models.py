@@ -119,9 +119,6 @@ def test_the_document_describes_streams_and_errors(client: httpx.Client) -> None
     assert kinds("/api/chat") == {"application/json", "application/x-ndjson"}
     assert kinds("/v1/messages/count_tokens") == {"application/json"}
     assert kinds("/metrics") == {"text/plain"}
-    assert all(
-        "requestBody" in operation
-        for path in document["paths"].values()
-        for method, operation in path.items()
-        if method == "post"
-    )
+    for path, operations in document["paths"].items():
+        if "post" in operations and not path.endswith("/cancel"):
+            assert "requestBody" in operations["post"], path
