@@ -2,6 +2,9 @@
 
 #include <sys/resource.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <algorithm>
 
@@ -42,6 +45,12 @@ std::optional<uint64_t> address_space_left() {
 uint64_t thread_stack_bytes() {
   constexpr uint64_t kUsual = 8 * 1024 * 1024;
   return limit_of(RLIMIT_STACK).value_or(kUsual);
+}
+
+void give_back_freed_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 }  // namespace akunu

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/home_process.h"
+#include "core/process_limits.h"
 #include "inference/model.h"
 #include "inference/scheduler.h"
 
@@ -33,7 +34,9 @@ struct Engine {
   // In a forked child it is never destroyed: what it would wait for is not there (core/home_process.h).
   static std::shared_ptr<Engine> make() {
     return {new Engine, [](Engine* engine) {
-              if (!engine->home.is_another()) delete engine;
+              if (engine->home.is_another()) return;
+              delete engine;
+              give_back_freed_memory();
             }};
   }
 };
