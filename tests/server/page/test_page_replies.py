@@ -110,7 +110,7 @@ def test_a_reload_goes_on_with_a_reply_of_a_journal(
         assert again.post_data == before.post_data
         assert again.headers["idempotency-key"] == before.headers["idempotency-key"]
         assert int(again.headers["last-event-id"]) > 1
-        page.wait_for_selector(f"{DONE} >> text=reached the limit", timeout=60_000)
+        page.wait_for_selector(f"{DONE} >> text=reached the limit", timeout=180_000)
         whole = text_of(page)
         answer = client.post(
             "/v1/chat/completions",
@@ -137,7 +137,7 @@ def test_a_reply_outlives_its_server_where_there_is_a_journal(
     assert page.locator(".failure").count() == 0
     port = int(address.rpartition(":")[2].strip("/"))
     with serving(journal=folder, port=port, **ENDLESS):
-        page.wait_for_selector(f"{DONE} >> text=reached the limit", timeout=60_000)
+        page.wait_for_selector(f"{DONE} >> text=reached the limit", timeout=180_000)
         assert text_of(page).startswith(before.rstrip())
         page.wait_for_selector(".gone", state="hidden")
 

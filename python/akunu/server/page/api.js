@@ -4,7 +4,7 @@ const BASE = new URL("v1/", document.baseURI); // also behind a proxy that serve
 const KEY = "akunu.key";
 
 /**
- * @typedef {{id: string, loaded?: boolean, parent?: string, capabilities?: string[], max_model_len?: number, meta?: Record<string, any>}} ModelFacts
+ * @typedef {{id: string, loaded?: boolean, status?: {value: string}, parent?: string, capabilities?: string[], max_model_len?: number, meta?: Record<string, any>}} ModelFacts
  */
 
 /** What went wrong, as one may decide by: its kind. */
@@ -53,7 +53,7 @@ async function request(path, options = {}) {
 /** @param {Response} answer */
 async function refusal(answer) {
   const body = await answer.json().catch(() => ({}));
-  const error = body.error ?? {};
+  const error = typeof body.error === "string" ? { message: body.error } : body.error ?? {}; // Ollama's routes have a text
   return asError(error, answer.status, Number(answer.headers.get("retry-after")) || 0);
 }
 
@@ -71,12 +71,58 @@ function asError(error, status, retryAfter = 0) {
   return new ServerError("other", said, more);
 }
 
-/** @returns {Promise<ModelFacts[]>} those that write texts */
+/** @returns {Promise<ModelFacts[]>} */
 export async function listModels() {
   const answer = await request("models");
   /** @type {{data: ModelFacts[]}} */
   const { data } = await answer.json();
-  return data.filter((each) => !each.capabilities?.includes("transcription"));
+  return data;
+}
+
+const posted = (/** @type {any} */ body, method = "POST") => ({ method, body: JSON.stringify(body) });
+
+/** @param {string} model */
+export const loadModel = (model) => request("models/load", posted({ model }));
+
+/** @param {string} model */
+export const unloadModel = (model) => request("models/unload", posted({ model }));
+
+/** @param {string} model */
+export const deleteModel = (model) => request("../api/delete", posted({ model }, "DELETE"));
+
+/** Whether the server downloads and deletes models: only such a one minds that the name is missing. */
+export async function canPull() {
+  try {
+    await request("../api/pull", posted({}));
+    return true;
+  } catch (error) {
+    return /** @type {ServerError} */ (error).status === 400;
+  }
+}
+
+/**
+ * Have the server download a model; yields the lines of Ollama's API.
+ * @param {string} model
+ * @returns {AsyncGenerator<{status?: string, error?: string, digest?: string, completed?: number, total?: number}>}
+ */
+export async function* pullModel(model) {
+  const answer = await request("../api/pull", posted({ model }));
+  const reader = /** @type {ReadableStream<Uint8Array>} */ (answer.body).getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  let last = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      const lines = (rest + decoder.decode(value, { stream: !done })).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) if (line) yield JSON.parse((last = line));
+      if (done) break;
+    }
+  } catch {
+    throw new ServerError("broken", "The connection broke off. The server may still be downloading; try again to see how far it is.");
+  }
+  if (!last.includes('"success"') && !last.includes('"error"')) throw new ServerError("broken", "The server ended before the download was complete.");
 }
 
 /**

@@ -6,8 +6,10 @@ import * as tree from "./conversation.js";
 import { askForKey, showData, showHelp } from "./dialogs.js";
 import { h, icon, iconButton, notify, say } from "./dom.js";
 import { listenToKeys } from "./keyboard.js";
+import { Downloads } from "./downloads.js";
 import { Library } from "./library.js";
 import { Models } from "./models.js";
+import { showModels } from "./models_dialog.js";
 import { Pictures } from "./pictures.js";
 import { Replies, onceFree } from "./replies.js";
 import { countSettings } from "./settings.js";
@@ -42,6 +44,10 @@ class App {
         this.composer.attachments.update();
       },
       needsKey: async (said) => (await askForKey(said)) && this.models.refresh(),
+    });
+    this.downloads = new Downloads((ended) => {
+      if (ended) notify(`${ended.name} is downloaded.`);
+      if (ended) this.models.refresh();
     });
     this.thread = new Thread({
       pictures,
@@ -95,7 +101,8 @@ class App {
     place.append(
       this.sidebar.element, this.veil,
       h("main", {},
-        h("header", { class: "top" }, this.menuButton, this.models.picker, this.title,
+        h("header", { class: "top" }, this.menuButton, this.models.picker,
+          iconButton("models", "Models", () => showModels(this.models, this.downloads)), this.title,
           iconButton("add", "New chat", () => this.open(null)), this.settingsButton),
         this.models.gone, this.thread.element, this.composer.element));
     this.showSidebar(!NARROW.matches && kept.get("sidebar") !== "closed");

@@ -2,6 +2,7 @@
 
 import { listModels, ServerError } from "./api.js";
 import { h } from "./dom.js";
+import { stateOf } from "./models_dialog.js";
 
 const AGAIN_MS = 3000;
 
@@ -12,6 +13,8 @@ export class Models {
   constructor(actions) {
     this.actions = actions;
     /** @type {import("./api.js").ModelFacts[]} */
+    this.everything = [];
+    /** Those that write texts. @type {import("./api.js").ModelFacts[]} */
     this.all = [];
     /** @type {string | null} */
     this.current = null;
@@ -30,7 +33,8 @@ export class Models {
   async refresh() {
     clearTimeout(this.timer);
     try {
-      this.all = await listModels();
+      this.everything = await listModels();
+      this.all = this.everything.filter(({ capabilities }) => !capabilities || capabilities.includes("completion"));
       this.gone.hidden = true;
       this.draw();
       this.actions.known();
@@ -54,10 +58,11 @@ export class Models {
   draw() {
     const id = this.current ?? this.all[0]?.id;
     const isKnown = this.all.some((each) => each.id === id);
-    const options = this.all.map((each) => h("option", { value: each.id, selected: each.id === id }, each.id));
+    const options = this.all.map((each) => h("option", { value: each.id, selected: each.id === id }, labelOf(each)));
     // A conversation's model that is served no more is named, and not replaced in silence.
     if (id && !isKnown && this.all.length) options.unshift(h("option", { value: id, selected: true }, `${id} (not served)`));
-    this.picker.replaceChildren(...options);
+    const labels = (/** @type {any[]} */ all) => all.map((each) => [each.value, each.textContent, each.selected]).join();
+    if (labels(options) !== labels([...this.picker.options])) this.picker.replaceChildren(...options); // one that is open stays as it is
     this.picker.disabled = options.length === 0;
   }
 
@@ -72,4 +77,10 @@ export class Models {
     const id = this.current ?? this.all[0]?.id;
     return this.all.find((each) => each.id === id);
   }
+}
+
+/** @param {import("./api.js").ModelFacts} model */
+function labelOf(model) {
+  const state = stateOf(model);
+  return state === "loaded" ? model.id : `${model.id} (${state === "unloaded" ? "not loaded" : state})`;
 }
