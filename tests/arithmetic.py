@@ -22,7 +22,7 @@ def is_one_arithmetic(weight_format: str, level: str = "", kv_type: str = "f32")
 
 
 def rows_are_streamed(device: str) -> bool:
-    """Whether a device rounds inputs of 1 to 16 rows to 16 bits (docs/architecture.md)."""
+    """Whether a device rounds the inputs of 1 to 16 rows to halves (docs/architecture.md)."""
     if device != "cuda":
         return False
     return any(

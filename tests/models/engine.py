@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import akunu
 from akunu import SamplingOptions, _core
-from arithmetic import prompts_on_warpgroups
+from arithmetic import prompts_on_warpgroups, rows_are_streamed
 
 # The devices of this build that are here: one for NVIDIA's GPUs is tested without a GPU, too.
 HERE = [
@@ -41,6 +41,11 @@ def bound_of_prompts(device: str) -> float:
     Inputs that a device rounds to halves cost what keys and values in halves do.
     """
     return BOUND_F16_CACHE if prompts_on_warpgroups(device) else BOUND_F32_CACHE
+
+
+def bound_of_generated_rows(device: str) -> float:
+    """The bound of 1 to 16 rows with a cache in F32, whose inputs a device may round to halves."""
+    return BOUND_F16_CACHE if rows_are_streamed(device) else BOUND_F32_CACHE
 
 
 # A deliberate mistake must move the result by this many bounds, or the bound would hide it.

@@ -26,6 +26,7 @@ from engine import (
     BOUND_F32_CACHE,
     GPUS,
     PATHS,
+    bound_of_generated_rows,
     bound_of_prompts,
     chunked,
     nightly_but,
@@ -170,9 +171,9 @@ def test_every_format_is_exact_where_activations_stay_float32(
     tokens = random_tokens(case.spec, 100, seed=SEED)
     expected = NumpyModel(case.path).logits(tokens)
     with opened(case.path, device=gpu) as model:
-        for name in ("prompt", "generated"):
+        bounds = {"prompt": bound_of_prompts(gpu), "generated": bound_of_generated_rows(gpu)}
+        for name, bound in bounds.items():
             logits = chunked(model, tokens, [16] * 6 + [4], name)
-            bound = bound_of_prompts(gpu) if name == "prompt" else BOUND_F32_CACHE
             assert relative_error(logits, expected) <= bound
 
 
