@@ -396,7 +396,7 @@ void norms() {
 
 void ropes() {
   Case angles{"rope_angles", {Operation::rope_angles}, {}, {}};
-  angles.set_params(RopeAnglesParams{11, 0.1f, 3, 0});
+  angles.set_params(RopeAnglesParams{11, 0.1f, 3, 0, {}});
   angles.operands.emplace(0, floats(11, 0.0f, 1.0f));
   angles.operands.emplace(1, Bytes(4 * kStepRows * 22));
   compare(angles);
