@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
 ROUTE = "**/v1/chat/completions"
 DONE = ".message.assistant.last:not(.writing)"
+ITEMS = ".attached li"
 
 
 def ask(page: Any, text: str) -> None:
@@ -56,3 +58,41 @@ def answer_with(page: Any, *streams: str) -> list[dict[str, Any]]:
 
     page.route(ROUTE, handle)
     return asked
+
+
+def file(name: str, data: bytes, kind: str = "image/png") -> dict[str, Any]:
+    """A file as Playwright takes it."""
+    return {"name": name, "mimeType": kind, "buffer": data}
+
+
+def attach(page: Any, *files: dict[str, Any]) -> None:
+    """Choose files, as the button does."""
+    n = page.locator(ITEMS).count()
+    with page.expect_file_chooser() as chooser:
+        page.click("[aria-label='Attach files']")
+    chooser.value.set_files(list(files))
+    page.locator(ITEMS).nth(n + len(files) - 1).wait_for()
+
+
+def hand_over(page: Any, kind: str, place: str, *files: dict[str, Any], text: str = "") -> None:
+    """Drop or paste files, as a browser tells a page of it."""
+    given = [
+        [each["name"], each["mimeType"], base64.b64encode(each["buffer"]).decode()]
+        for each in files
+    ]
+    page.evaluate(
+        """([kind, place, files, text]) => {
+          const data = new DataTransfer();
+          for (const [name, type, base64] of files) {
+            const bytes = Uint8Array.from(atob(base64), (each) => each.charCodeAt(0));
+            data.items.add(new File([bytes], name, { type }));
+          }
+          if (text) data.setData("text/plain", text);
+          const about = { bubbles: true, cancelable: true };
+          const event = kind === "paste"
+            ? new ClipboardEvent(kind, { ...about, clipboardData: data })
+            : new DragEvent(kind, { ...about, dataTransfer: data });
+          document.querySelector(place).dispatchEvent(event);
+        }""",
+        [kind, place, given, text],
+    )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_support import answer_with, ask, events, reply
+from page_support import answer_with, ask, attach, events, file, reply
 
 AXE = (Path(__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 TEXT = (
@@ -78,6 +78,58 @@ def test_on_a_phone_enter_makes_a_line_and_the_list_closes(opened: Any) -> None:
     page.tap("[aria-controls=sidebar]")
     page.tap(".conversations .open")
     assert not page.is_visible("nav.sidebar")
+
+
+SMALL = """selector => [...document.querySelectorAll(selector)]
+  .filter(each => each.checkVisibility() && !each.closest(".prose li, .visually-hidden"))
+  .map(each => [each.outerHTML.slice(0, 150), each.getBoundingClientRect()])
+  .filter(([, box]) => Math.min(box.width, box.height) < 44)
+  .map(([html, { width, height }]) => `${html}: ${width} x ${height}`)"""
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_what_a_finger_taps_on_a_phone_is_44_pixels_large(opened: Any, width: int) -> None:
+    page = opened(width=width, height=740, has_touch=True, is_mobile=True)
+    targets = "button, select, textarea, summary, input:not([type=checkbox], [type=file])"
+
+    def small() -> list[str]:
+        found: list[str] = page.evaluate(SMALL, targets)
+        return found
+
+    assert small() == []
+    call = {"index": 0, "id": "1", "function": {"name": "f", "arguments": "{}"}}
+    answer_with(
+        page,
+        events({"reasoning_content": "Hm."}, {"content": TEXT}, finish="length"),
+        events({"content": "Yes."}, {"tool_calls": [call]}, finish="tool_calls"),
+    )
+    attach(page, file("notes.md", b"# Notes", "text/markdown"))
+    assert small() == []
+    for _ in range(2):
+        page.fill("#prompt", "Write")
+        page.tap("button.send")
+        reply(page)
+        assert small() == []
+    page.tap(".message.user.last [aria-label='Edit'], .message.user [aria-label='Edit'] >> nth=0")
+    assert small() == []
+    page.tap("text=Cancel")
+    page.tap("[aria-controls=sidebar]")
+    assert small() == []
+    page.tap("[aria-label^='Rename']")
+    assert small() == []
+    page.keyboard.press("Escape")
+    for opening in ("Export and import", "Keyboard and help"):
+        page.tap(f"[aria-label='{opening}']")
+        assert small() == []
+        page.keyboard.press("Escape")
+        page.wait_for_selector("dialog", state="detached")
+    page.tap("[aria-label='Close the list']")
+    for opening in (".settings-button", "[aria-label='Models']", ".message.user .chip"):
+        page.tap(opening)
+        assert small() == []
+        page.keyboard.press("Escape")
+        page.wait_for_selector("dialog", state="detached")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_a_screen_reader_is_told_of_the_answer_once_it_is_complete(opened: Any) -> None:

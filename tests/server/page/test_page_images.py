@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from image_models import drawn, encoded, url_of, write
-from page_support import ROUTE, answer_with, ask, events, reply, set_field
+from page_support import ROUTE, answer_with, ask, attach, events, file, hand_over, reply, set_field
 from running_server import running
 from test_page_for_everybody import findings
 
@@ -37,45 +36,8 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
         yield client
 
 
-def file(name: str, data: bytes, kind: str = "image/png") -> dict[str, Any]:
-    return {"name": name, "mimeType": kind, "buffer": data}
-
-
 PICTURE = file("cat.png", encoded(FIRST))
 OTHER = file("dog.png", encoded(SECOND))
-
-
-def attach(page: Any, *files: dict[str, Any]) -> None:
-    """Choose files, as the button does."""
-    n = page.locator(ATTACHED).count()
-    with page.expect_file_chooser() as chooser:
-        page.click("[aria-label='Attach images']")
-    chooser.value.set_files(list(files))
-    page.locator(ATTACHED).nth(n + len(files) - 1).wait_for()
-
-
-def hand_over(page: Any, kind: str, place: str, *files: dict[str, Any], text: str = "") -> None:
-    """Drop or paste files, as a browser tells a page of it."""
-    given = [
-        [each["name"], each["mimeType"], base64.b64encode(each["buffer"]).decode()]
-        for each in files
-    ]
-    page.evaluate(
-        """([kind, place, files, text]) => {
-          const data = new DataTransfer();
-          for (const [name, type, base64] of files) {
-            const bytes = Uint8Array.from(atob(base64), (each) => each.charCodeAt(0));
-            data.items.add(new File([bytes], name, { type }));
-          }
-          if (text) data.setData("text/plain", text);
-          const about = { bubbles: true, cancelable: true };
-          const event = kind === "paste"
-            ? new ClipboardEvent(kind, { ...about, clipboardData: data })
-            : new DragEvent(kind, { ...about, dataTransfer: data });
-          document.querySelector(place).dispatchEvent(event);
-        }""",
-        [kind, place, given, text],
-    )
 
 
 def in_store(page: Any, database: str, name: str) -> list[dict[str, Any]]:
@@ -129,7 +91,7 @@ def test_images_are_dropped_pasted_taken_out_and_sent_without_a_text(
     opened: Any, reader: httpx.Client
 ) -> None:
     page = opened(str(reader.base_url))
-    page.wait_for_selector("[aria-label='Attach images']")
+    page.wait_for_selector("[aria-label='Attach files']")
     asked = answer_with(page, events({"content": "Yes."}))
     hand_over(page, "dragover", "main", PICTURE)
     page.wait_for_selector(".composer.drop")
@@ -159,11 +121,14 @@ def test_what_the_server_refuses_is_not_attached(
     opened: Any, reader: httpx.Client, tmp_path: Path
 ) -> None:
     page = opened(str(reader.base_url))
-    page.wait_for_selector("[aria-label='Attach images']")
+    page.wait_for_selector("[aria-label='Attach files']")
     with pytest.raises(akunu.ArgumentError) as unread:
         open_image(b"no image")
     cases = [
-        (file("a.txt", b"no image", "text/plain"), f"a.txt: {unread.value}"),
+        (
+            file("a.pdf", b"%PDF-1.7 \xff", "application/pdf"),
+            "a.pdf: this is neither text nor an image",
+        ),
         (file("b.png", b"no image"), f"b.png: {unread.value}"),
         (file("c.png", encoded(FIRST)[:-60]), "c.png: the image is damaged: "),
         (
@@ -190,14 +155,18 @@ def test_what_the_server_refuses_is_not_attached(
     page.set_input_files(".composer input[type=file]", [cases[0][0], PICTURE, cases[1][0]])
     page.wait_for_selector(ATTACHED)
     page.wait_for_selector(".notice >> text=b.png")
-    assert page.inner_text(".notice > span").split("\n") == [cases[0][1], cases[1][1]]
+    assert page.inner_text(".notice > span").split("\n") == [
+        cases[0][1],
+        cases[1][1],
+        "Text files in UTF-8 (.txt, .md, .csv, .json, code) and images (PNG, JPEG, WebP, GIF, BMP) "
+        "can be attached.",
+    ]
 
 
-def test_a_model_that_reads_no_images_has_no_button_and_takes_none(opened: Any) -> None:
+def test_a_model_that_reads_no_images_takes_none(opened: Any) -> None:
     page = opened()
     ask(page, "What is 12 + 7?")  # so that it is loaded
     reply(page)
-    assert not page.is_visible("[aria-label='Attach images']")
     hand_over(page, "drop", "main", PICTURE)
     page.wait_for_selector(".notice >> text=does not read images")
     assert page.locator(ATTACHED).count() == 0

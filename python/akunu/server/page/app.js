@@ -39,10 +39,7 @@ class App {
     this.replies = new Replies(pictures, (...each) => this.replyGrew(...each), (...each) => this.replyEnded(...each), () => this.models.refresh());
     this.models = new Models({
       chosen: (id) => this.chooseModel(id),
-      known: () => {
-        this.drawContext();
-        this.composer.attachments.update();
-      },
+      known: () => this.drawContext(),
       needsKey: async (said) => (await askForKey(said)) && this.models.refresh(),
     });
     this.downloads = new Downloads((ended) => {
@@ -53,13 +50,13 @@ class App {
       pictures,
       retry: (message) => this.retry(message),
       continue: (message) => this.continue(message),
-      edit: (message, text, images) => this.edit(message, text, images),
+      edit: (message, text, attached) => this.edit(message, text, attached),
       step: (message, by) => this.step(message, by),
       answerCalls: (message, results) => this.answerCalls(message, results),
       askForKey: async (message) => (await askForKey(message.failure?.message ?? "")) && this.retry(message),
     });
     this.composer = new Composer(pictures, {
-      send: (text, images) => this.send(text, images),
+      send: (text, attached) => this.send(text, attached),
       stop: () => this.replies.stop(this.current.id),
       editLast: () => this.editLast(),
       model: () => this.models.facts?.id ?? null,
@@ -205,11 +202,11 @@ class App {
 
   // What one does
 
-  /** @param {string} text @param {import("./pictures.js").Picture[]} images */
-  send(text, images) {
+  /** @param {string} text @param {import("./message_view.js").Attached} attached */
+  send(text, attached) {
     const { current } = this;
     const messages = tree.path(current);
-    tree.add(current, messages[messages.length - 1]?.id ?? null, { role: "user", content: text, ...(images.length ? { images } : {}) });
+    tree.add(current, messages[messages.length - 1]?.id ?? null, { role: "user", content: text, ...tree.attachedFields(attached) });
     if (this.isNew) {
       this.conversations.set(current.id, current);
       history.pushState(null, "", `#${current.id}`);
@@ -274,12 +271,12 @@ class App {
     if (last && !this.isRunning) this.thread.views.get(last.id)?.beginEdit();
   }
 
-  /** @param {Message} message @param {string} text @param {import("./pictures.js").Picture[]} [images] */
-  edit(message, text, images) {
+  /** @param {Message} message @param {string} text @param {import("./message_view.js").Attached} attached */
+  edit(message, text, attached) {
     if (this.isRunning) return;
     const { role, parent, model } = message;
     if (role === "user") {
-      tree.add(this.current, parent, { role, content: text, ...(images ? { images } : {}) });
+      tree.add(this.current, parent, { role, content: text, ...tree.attachedFields(attached) });
       this.answer();
     } else {
       tree.add(this.current, parent, { role, content: text, model, finish: "edited" });
@@ -317,7 +314,6 @@ class App {
     kept.set("model", id);
     if (!this.isNew) this.save(this.current);
     this.drawContext();
-    this.composer.attachments.update();
   }
 
   showSettings() {
@@ -448,7 +444,7 @@ class App {
         for (const each of all) {
           this.replies.stop(each.id);
           kept.set(`draft.${each.id}`, null);
-          kept.set(`draft.${each.id}.images`, null);
+          kept.set(`draft.${each.id}.attached`, null);
         }
         await this.library.remove(all.map((each) => each.id));
         await this.dropImages(imagesOf(all));
@@ -541,7 +537,7 @@ function imagesOf(conversations) {
 
 /** Images that a message or a draft has. @param {Conversation[]} conversations */
 function usedImages(conversations) {
-  const drafts = ["new", ...conversations.map((each) => each.id)].flatMap((id) => kept.get(`draft.${id}.images`) ?? []);
+  const drafts = ["new", ...conversations.map((each) => each.id)].flatMap((id) => kept.get(`draft.${id}.attached`) ?? []);
   return new Set([...imagesOf(conversations), ...drafts.map((each) => each.id)]);
 }
 

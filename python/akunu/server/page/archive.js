@@ -72,6 +72,9 @@ function check(each, index) {
     if (message.images !== undefined && !(Array.isArray(message.images) && message.images.every(
       (/** @type {any} */ image) => isObject(image) && isId(image.id) && typeof image.name === "string")))
       throw new Error(`${which}: its images are not valid`);
+    if (message.files !== undefined && !(Array.isArray(message.files) && message.files.every(
+      (/** @type {any} */ file) => isObject(file) && isId(file.id) && typeof file.name === "string" && typeof file.text === "string")))
+      throw new Error(`${which}: its files are not valid`);
   }
   for (const id of Object.keys(each.messages)) checkEnds(each.messages, id, where);
 }

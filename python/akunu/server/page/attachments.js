@@ -1,15 +1,22 @@
-// Images of the message that is being written: chosen, dropped or pasted, shown small, and taken out again.
+// Images and text files of the message that is being written: chosen, dropped or pasted, shown small, and taken out again.
 
 import { checkImage, ServerError } from "./api.js";
 import { newId } from "./conversation.js";
-import { h, iconButton, notify, say } from "./dom.js";
+import { openDialog } from "./dialogs.js";
+import { h, icon, iconButton, notify, say } from "./dom.js";
 import { urlOf } from "./pictures.js";
 import { kept } from "./store.js";
+import { attachable, readText, sizeOf } from "./text_files.js";
 
-/** @typedef {import("./pictures.js").Picture} Picture */
+/**
+ * @typedef {import("./pictures.js").Picture} Picture
+ * @typedef {import("./text_files.js").TextFile} TextFile
+ */
 
 const MOST_BYTES = 32 << 20; // of one image, as the server has it: more is not sent to be refused
-const ACCEPTED = "image/png,image/jpeg,image/webp,image/gif,image/bmp";
+
+/** Another kind of file would do. */
+class WrongKind extends Error {}
 
 export class Attachments {
   /**
@@ -21,17 +28,18 @@ export class Attachments {
     this.pictures = pictures;
     this.actions = actions;
     this.draftName = "";
-    /** @type {Picture[]} */
-    this.images = [];
+    /** @type {(Picture | TextFile)[]} */
+    this.items = [];
     this.n_checked = 0;
+    // It accepts every file: no list has the endings of all texts. A file that is refused is named, with the reason.
     this.input = h("input", {
-      type: "file", accept: ACCEPTED, multiple: true, hidden: true, "aria-label": "Images to attach",
+      type: "file", multiple: true, hidden: true, "aria-label": "Files to attach",
       onchange: () => {
         this.add([...this.input.files]);
         this.input.value = "";
       },
     });
-    this.button = iconButton("image", "Attach images", () => this.input.click(), { class: "icon-button attach", hidden: true });
+    this.button = iconButton("clip", "Attach files", () => this.input.click(), { class: "icon-button attach" });
     this.element = h("div", { class: "attached", hidden: true });
   }
 
@@ -40,46 +48,40 @@ export class Attachments {
     return this.n_checked > 0;
   }
 
-  /** Show the images of a draft. @param {string} draftName */
+  /** Show what is attached to a draft. @param {string} draftName */
   turnTo(draftName) {
     this.draftName = draftName;
-    this.images = kept.get(`${draftName}.images`) ?? [];
+    this.items = kept.get(`${draftName}.attached`) ?? [];
     this.draw();
   }
 
-  /** Hand over the images, to be sent. */
+  /** Hand over what is attached, to be sent. */
   take() {
-    const { images } = this;
+    const { items } = this;
     this.set([]);
-    return images;
+    return items;
   }
 
-  /** @param {Picture[]} images */
-  set(images) {
-    this.images = images;
-    kept.set(`${this.draftName}.images`, images.length ? images : null);
+  /** @param {(Picture | TextFile)[]} items */
+  set(items) {
+    this.items = items;
+    kept.set(`${this.draftName}.attached`, items.length ? items : null);
     this.draw();
     this.actions.changed();
   }
 
-  /** Show the button where the chosen model reads images. */
-  update() {
-    this.button.hidden = !this.actions.readsImages();
-  }
-
   draw() {
-    this.update();
-    this.element.hidden = !this.images.length;
-    this.element.replaceChildren(pictureList(this.pictures, this.images, "Attached images", (image) => this.remove(image)));
+    this.element.hidden = !this.items.length;
+    this.element.replaceChildren(attachedList(this.pictures, this.items, "Attached files", (item) => this.remove(item)));
   }
 
-  /** @param {Picture} image */
-  remove(image) {
-    const at = this.images.indexOf(image);
-    this.set(this.images.filter((each) => each !== image));
-    this.actions.dropImages([image.id]);
-    say(`${image.name} removed`);
-    const buttons = this.element.querySelectorAll("button");
+  /** @param {Picture | TextFile} item */
+  remove(item) {
+    const at = this.items.indexOf(item);
+    this.set(this.items.filter((each) => each !== item));
+    if (!("text" in item)) this.actions.dropImages([item.id]);
+    say(`${item.name} removed`);
+    const buttons = this.element.querySelectorAll(".remove");
     /** @type {HTMLElement | null} */ (buttons[Math.min(at, buttons.length - 1)] ?? document.getElementById("prompt"))?.focus();
   }
 
@@ -89,31 +91,46 @@ export class Attachments {
     const { draftName } = this;
     /** @type {string[]} */
     const said = [];
+    let isWrongKind = false;
     this.n_checked += 1;
     this.actions.changed();
     for (const given of files) {
-      const name = given.name || "Image";
+      const name = given.name || "File";
       try {
-        this.checkPlainly(given);
-        // A copy: the file that was chosen may change, or go away, before it is sent again.
-        const file = new Blob([await given.arrayBuffer()], { type: given.type });
-        await this.askServer(file);
-        const warning = await this.keep(draftName, file, name);
-        if (warning) said.push(warning);
+        const isImage = given.type.startsWith("image/") && given.type !== "image/svg+xml"; // that one is text
+        const text = isImage ? null : await readText(given);
+        if (text) this.attach(draftName, { id: newId(), name, text });
+        else {
+          const warning = await this.addImage(draftName, given, name, isImage);
+          if (warning) said.push(warning);
+        }
       } catch (error) {
         said.push(`${name}: ${/** @type {Error} */ (error).message}`);
+        isWrongKind ||= error instanceof WrongKind;
       }
     }
     this.n_checked -= 1;
     this.actions.changed();
+    if (isWrongKind) said.push(attachable(this.actions.readsImages() !== false));
     if (said.length) notify(said.join("\n"));
   }
 
-  /** Throws an error for an image that is refused before it is read. @param {File} file */
-  checkPlainly(file) {
-    if (this.actions.readsImages() === false) throw new Error(`${this.actions.model() ?? "the model"} does not read images`);
-    if (file.type && !file.type.startsWith("image/")) throw new Error("this is not an image in a supported format: PNG, JPEG, WebP, GIF and BMP");
-    if (file.size > MOST_BYTES) throw new Error(`the image has more than ${MOST_BYTES >> 20} MiB`);
+  /**
+   * Attach an image; returns what is to be said where the browser could not keep it.
+   * @param {string} draftName
+   * @param {File} given
+   * @param {string} name
+   * @param {boolean} isImage whether the browser takes it for one
+   */
+  async addImage(draftName, given, name, isImage) {
+    const readsImages = this.actions.readsImages() !== false;
+    if (!isImage && (given.type || !readsImages)) throw new WrongKind("this is neither text nor an image");
+    if (!readsImages) throw new WrongKind(`${this.actions.model() ?? "the model"} does not read images`);
+    if (given.size > MOST_BYTES) throw new Error(`the image has more than ${MOST_BYTES >> 20} MiB`);
+    // A copy: the file that was chosen may change, or go away, before it is sent again.
+    const file = new Blob([await given.arrayBuffer()], { type: given.type });
+    await this.askServer(file);
+    return this.keep(draftName, file, name);
   }
 
   /** Throws the error with which the server refuses an image; nothing if the server cannot be reached. @param {Blob} file */
@@ -142,10 +159,15 @@ export class Attachments {
     } catch (error) {
       warning = `The browser could not store ${name} (${/** @type {Error} */ (error).message}): it is lost when this page is closed.`;
     }
-    if (this.draftName === draftName) this.set([...this.images, image]);
-    else kept.set(`${draftName}.images`, [...(kept.get(`${draftName}.images`) ?? []), image]);
-    say(`${name} attached`);
+    this.attach(draftName, image);
     return warning;
+  }
+
+  /** @param {string} draftName @param {Picture | TextFile} item */
+  attach(draftName, item) {
+    if (this.draftName === draftName) this.set([...this.items, item]);
+    else kept.set(`${draftName}.attached`, [...(kept.get(`${draftName}.attached`) ?? []), item]);
+    say(`${item.name} attached`);
   }
 
   /** Take files that are dropped anywhere on the page. @param {HTMLElement} shown marked while they are above it */
@@ -166,26 +188,35 @@ export class Attachments {
     });
   }
 
-  /** Take a copied image. @param {ClipboardEvent} event */
+  /** Take copied files. @param {ClipboardEvent} event */
   pasted(event) {
     const files = [...(event.clipboardData?.files ?? [])];
     // A table that is copied comes as a text and as a picture of it: the text is meant.
-    if (!files.length || event.clipboardData?.getData("text/plain")) return;
+    const isPicture = files.every((each) => each.type.startsWith("image/"));
+    if (!files.length || (isPicture && event.clipboardData?.getData("text/plain"))) return;
     event.preventDefault();
     this.add(files);
   }
 }
 
 /**
- * Show images in a row.
+ * Show images and files in a row.
  * @param {import("./pictures.js").Pictures} pictures
- * @param {Picture[]} images
+ * @param {(Picture | TextFile)[]} items
  * @param {string} label
- * @param {(image: Picture) => void} [remove] called by a button on each
+ * @param {(item: Picture | TextFile) => void} [remove] called by a button on each
  */
-export function pictureList(pictures, images, label, remove) {
-  return h("ul", { class: "pictures", "aria-label": label }, images.map((image) => h("li", {}, thumbnail(pictures, image),
-    remove && iconButton("close", `Remove ${image.name}`, () => remove(image)))));
+export function attachedList(pictures, items, label, remove) {
+  return h("ul", { class: "attachments", "aria-label": label }, items.map((item) => h("li", { class: "text" in item ? "file" : "picture" },
+    "text" in item ? chip(item) : thumbnail(pictures, item),
+    remove && iconButton("close", `Remove ${item.name}`, () => remove(item), { class: "icon-button remove" }))));
+}
+
+/** @param {TextFile} file */
+function chip(file) {
+  const show = () => openDialog(file.name, "file-sheet", h("pre", { tabindex: "0", role: "group", "aria-label": file.name }, file.text));
+  return h("button", { type: "button", class: "chip", title: `Show ${file.name}`, onclick: show },
+    icon("text"), h("span", { class: "name" }, file.name), h("span", { class: "size" }, sizeOf(file)));
 }
 
 /** @param {import("./pictures.js").Pictures} pictures @param {Picture} image */

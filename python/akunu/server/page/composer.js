@@ -8,7 +8,7 @@ import { kept } from "./store.js";
 export class Composer {
   /**
    * @param {import("./pictures.js").Pictures} pictures
-   * @param {{send: (text: string, images: import("./pictures.js").Picture[]) => void, stop: () => void, editLast: () => void,
+   * @param {{send: (text: string, attached: (import("./pictures.js").Picture | import("./text_files.js").TextFile)[]) => void, stop: () => void, editLast: () => void,
    *   model: () => string | null, readsImages: () => boolean | undefined, dropImages: (ids: string[]) => void}} actions
    */
   constructor(pictures, actions) {
@@ -63,7 +63,7 @@ export class Composer {
   }
 
   get canSend() {
-    return !this.attachments.isChecking && Boolean(this.field.value.trim() || this.attachments.images.length);
+    return !this.attachments.isChecking && Boolean(this.field.value.trim() || this.attachments.items.length);
   }
 
   changed() {

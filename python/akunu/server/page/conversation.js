@@ -1,6 +1,10 @@
 // A conversation is a tree: an edit or another try is a sibling, and nothing that was said is lost.
 
+import { withFiles } from "./text_files.js";
+
 /**
+ * @typedef {import("./pictures.js").Picture} Picture
+ * @typedef {import("./text_files.js").TextFile} TextFile
  * @typedef {{id: string, name: string, arguments: string}} ToolCall
  * @typedef {{message: string, kind: string, code: string, facts: any, retryAfter: number}} Failure
  * @typedef {{firstTokenMs: number | null, totalMs: number, tokensPerSecond: number | null, promptPerSecond?: number | null,
@@ -11,7 +15,7 @@
  * @typedef {{id: string, parent: string | null, role: "user" | "assistant" | "tool", content: string,
  *   created: number, reasoning?: string, toolCalls?: ToolCall[], toolCallId?: string, model?: string,
  *   stats?: Stats, finish?: string, failure?: Failure, ignored?: string[], sent?: Sent,
- *   images?: import("./pictures.js").Picture[]}} Message
+ *   images?: Picture[], files?: TextFile[]}} Message
  * @typedef {{id: string, title: string, created: number, updated: number, model: string | null,
  *   settings: Record<string, any>, messages: Record<string, Message>,
  *   chosen: Record<string, string>}} Conversation
@@ -88,7 +92,7 @@ export function add(conversation, parent, fields) {
   conversation.messages[message.id] = message;
   choose(conversation, message);
   conversation.updated = Date.now();
-  if (!conversation.title && message.role === "user") conversation.title = titleOf(message.content || message.images?.[0]?.name || "");
+  if (!conversation.title && message.role === "user") conversation.title = titleOf(message.content || attachedTo(message)[0]?.name || "");
   return message;
 }
 
@@ -127,6 +131,16 @@ export function titleOf(text) {
   const line = text.trim().split("\n", 1)[0].replace(/^[#>\s]+/, "");
   if (line.length <= 60) return line || "Untitled";
   return `${line.slice(0, 60).replace(/\s+\S*$/, "")}…`;
+}
+
+/** The images and files of a message, in the order in which they are shown. @param {Message} message @returns {(Picture | TextFile)[]} */
+export const attachedTo = (message) => [...(message.images ?? []), ...(message.files ?? [])];
+
+/** The fields of a message for what is attached to it. @param {(Picture | TextFile)[]} attached */
+export function attachedFields(attached) {
+  const images = attached.filter((each) => !("text" in each));
+  const files = attached.filter((each) => "text" in each);
+  return { ...(images.length ? { images } : {}), ...(files.length ? { files } : {}) };
 }
 
 /** The ids of the images of messages. @param {Message[]} messages */
@@ -207,12 +221,13 @@ export function canContinue(message) {
   return isCut && !message.toolCalls?.length && Boolean(message.content || message.reasoning);
 }
 
-/** A text, or the images in front of one. @param {Message} message @param {Map<string, string>} urls */
+/** A text with its files, or the images in front of one. @param {Message} message @param {Map<string, string>} urls */
 function contentOf(message, urls) {
   const shown = (message.images ?? []).flatMap((each) => urls.get(each.id) ?? []);
-  if (!shown.length) return message.content;
+  const text = withFiles(message.files ?? [], message.content);
+  if (!shown.length) return text;
   const images = shown.map((url) => ({ type: "image_url", image_url: { url } }));
-  return message.content ? [...images, { type: "text", text: message.content }] : images;
+  return text ? [...images, { type: "text", text }] : images;
 }
 
 /**

@@ -55,7 +55,7 @@ export function askForKey(said) {
 export const SHORTCUTS = [
   ["Enter", "Send"],
   ["Shift+Enter", "New line"],
-  [`${MOD}+V`, "Attach a copied image, if the model reads images"],
+  [`${MOD}+V`, "Attach copied files, or an image if the model reads images"],
   ["Esc", "Stop the reply, end an edit, close a dialog"],
   ["↑", "In an empty field: edit the last message"],
   [`${MOD}+Enter`, "While a message is edited: send it"],

@@ -44,7 +44,8 @@ const ICONS = {
   down: "M12 5v14m6.5-6.500L12 19l-6.5-6.5",
   theme: "M12 20a8 8 0 1 0 0-16zm0 0a8 8 0 1 1 0-16",
   files: "M4 7v12h16V7zM4 7l2-3h12l2 3m-8 3v6m-3-2.5 3 2.5 3-2.5",
-  image: "M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M15.5 8.5v.01",
+  clip: "M19.5 11.500l-7.8 7.800a4.600 4.600 0 0 1-6.500-6.500l8-8a3 3 0 0 1 4.300 4.300l-7.900 7.900a1.500 1.500 0 0 1-2.100-2.100l7.300-7.300",
+  text: "M6 3.500h8l4 4v13H6zM14 3.500v4h4M9 12h6M9 16h6",
   models: "M12 3l8 4.5v9L12 21l-8-4.500v-9zM4 7.500l8 4.500 8-4.500M12 12v9",
   help: "M9 9.500a3 3 0 1 1 4.5 2.600c-1 .6-1.5 1.2-1.5 2.400m0 3.500v.01",
 };
@@ -130,5 +131,5 @@ export function notify(text, action) {
   }
   notice.append(iconButton("close", "Close the notice", end));
   document.body.append(notice);
-  setTimeout(end, action ? 10000 : 5000);
+  setTimeout(end, Math.max(action ? 10000 : 5000, text.length * 60)); // as long as one reads it
 }

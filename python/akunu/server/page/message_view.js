@@ -1,14 +1,14 @@
 // One message as it is shown: text, thoughts, calls, what it cost, what went wrong, what one can do.
 
-import { pictureList } from "./attachments.js";
-import { canContinue } from "./conversation.js";
+import { attachedList } from "./attachments.js";
+import { attachedTo, canContinue } from "./conversation.js";
 import { copyButton, h, iconButton } from "./dom.js";
 import { MarkdownView } from "./markdown.js";
 
 /**
  * @typedef {import("./conversation.js").Message} Message
- * @typedef {import("./pictures.js").Picture} Picture
- * @typedef {{retry: (message: Message) => void, continue: (message: Message) => void, edit: (message: Message, text: string, images?: Picture[]) => void,
+ * @typedef {(import("./pictures.js").Picture | import("./text_files.js").TextFile)[]} Attached
+ * @typedef {{retry: (message: Message) => void, continue: (message: Message) => void, edit: (message: Message, text: string, attached: Attached) => void,
  *   step: (message: Message, by: number) => void, answerCalls: (message: Message, results: string[]) => void,
  *   askForKey: (message: Message) => void, pictures: import("./pictures.js").Pictures}} Actions
  * @typedef {{isWriting: boolean, isLast: boolean, version: number, versions: number,
@@ -39,10 +39,11 @@ export class MessageView {
     this.end = h("div", { class: "end" });
     this.footer = h("div", { class: "actions" });
     this.heading = h("h2", { class: "visually-hidden" });
-    this.images = h("div", { class: "images" }, message.images?.length && pictureList(actions.pictures, message.images, "Images"));
+    const attached = attachedTo(message);
+    this.attached = h("div", { class: "files" }, attached.length > 0 && attachedList(actions.pictures, attached, "Attached files"));
     const said = message.role === "user" ? [] : [this.thinking, this.calls, this.end];
     this.element = h("article", { class: `message ${message.role}`, tabindex: "-1" },
-      this.heading, said[0], message.images?.length && this.images, this.body, said.slice(1), this.footer);
+      this.heading, said[0], attached.length > 0 && this.attached, this.body, said.slice(1), this.footer);
     /** @type {Situation} */
     this.situation = { isWriting: false, isLast: false, version: 1, versions: 1, results: [], isBusy: false, waitsFor: "" };
     this.drawnCalls = "";
@@ -140,7 +141,7 @@ export class MessageView {
     if (failure.kind === "full") {
       card.append(h("p", {}, "Start a new chat, edit an earlier message, or serve the model with a larger ", h("code", {}, "--context"), "."));
     }
-    if (failure.code === "request_too_large") card.append(h("p", {}, "Images are sent with every message: remove some from an earlier message, or start a new chat."));
+    if (failure.code === "request_too_large") card.append(h("p", {}, "Images and files are sent with every message: remove some from an earlier message, or start a new chat."));
     if (failure.kind === "busy" && failure.retryAfter) card.append(h("p", {}, `It asks you to wait ${failure.retryAfter} s.`));
     const isKey = failure.kind === "key";
     const act = () => (isKey ? this.actions.askForKey(this.message) : this.actions.retry(this.message));
@@ -169,7 +170,7 @@ export class MessageView {
     }
     if (message.content) shown.push(copyButton(() => message.content, "Copy the text"));
     if (!situation.isBusy) {
-      if (message.content || message.images?.length) shown.push(iconButton("edit", "Edit", () => this.beginEdit()));
+      if (message.content || attachedTo(message).length) shown.push(iconButton("edit", "Edit", () => this.beginEdit()));
       if (message.role === "assistant" && !message.failure) shown.push(iconButton("retry", "Try again", () => actions.retry(message)));
     }
     const cost = costOf(message);
@@ -183,29 +184,30 @@ export class MessageView {
     this.isEditing = true;
     const isUser = this.message.role === "user";
     const field = h("textarea", { class: "edit", "aria-label": "Edit the message", value: this.message.content });
-    let images = this.message.images ?? [];
-    const drawImages = () => {
-      if (!this.message.images?.length) return;
-      this.images.replaceChildren(pictureList(this.actions.pictures, images, "Images", this.isEditing ? (image) => {
-        images = images.filter((each) => each !== image);
-        drawImages();
+    const before = attachedTo(this.message);
+    let attached = before;
+    const drawAttached = () => {
+      if (!before.length) return;
+      this.attached.replaceChildren(attachedList(this.actions.pictures, attached, "Attached files", this.isEditing ? (item) => {
+        attached = attached.filter((each) => each !== item);
+        drawAttached();
         field.focus();
       } : undefined));
     };
     const end = () => {
       this.isEditing = false;
-      images = this.message.images ?? [];
-      drawImages();
+      attached = before;
+      drawAttached();
       this.body.replaceChildren();
       this.update(this.situation);
       /** @type {HTMLElement | null} */ (this.footer.querySelector('[aria-label="Edit"]'))?.focus();
     };
     const save = () => {
-      if (!field.value.trim() && !images.length) return;
-      const chosen = images;
+      if (!field.value.trim() && !attached.length) return;
+      const chosen = attached;
       end();
-      if (field.value === this.message.content && chosen.length === (this.message.images?.length ?? 0)) return;
-      this.actions.edit(this.message, field.value, chosen.length ? chosen : undefined);
+      if (field.value === this.message.content && chosen.length === before.length) return;
+      this.actions.edit(this.message, field.value, chosen);
     };
     field.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
       if (event.isComposing) return;
@@ -222,7 +224,7 @@ export class MessageView {
       h("button", { type: "button", class: "plain", onclick: end }, "Cancel"),
       h("button", { type: "button", class: "primary", onclick: save }, isUser ? "Send" : "Save")));
     this.footer.replaceChildren();
-    drawImages();
+    drawAttached();
     field.rows = Math.min(16, Math.max(3, field.value.split("\n").length + 1));
     field.focus();
   }

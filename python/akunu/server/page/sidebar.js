@@ -124,7 +124,7 @@ export class Sidebar {
  */
 function matchOf(conversation, wanted) {
   if (!wanted || conversation.title.toLowerCase().includes(wanted)) return "";
-  for (const { content } of Object.values(conversation.messages)) {
+  for (const content of Object.values(conversation.messages).flatMap(textsOf)) {
     const at = content.toLowerCase().indexOf(wanted);
     if (at >= 0) {
       const from = Math.max(0, at - 20);
@@ -133,6 +133,9 @@ function matchOf(conversation, wanted) {
   }
   return null;
 }
+
+/** @param {import("./conversation.js").Message} message */
+const textsOf = (message) => [message.content, ...(message.files ?? []).flatMap((each) => [each.name, each.text])];
 
 /** @param {number} time */
 function dayOf(time) {

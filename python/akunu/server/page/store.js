@@ -80,10 +80,14 @@ export class Store {
   }
 }
 
+/** What the browser does not keep lasts as long as the page. @type {Map<string, any>} */
+const unkept = new Map();
+
 /** Small things that must survive a reload at once: drafts, the theme, settings of new chats. */
 export const kept = {
   /** @param {string} name @returns {any} */
   get(name) {
+    if (unkept.has(name)) return unkept.get(name);
     try {
       return JSON.parse(localStorage.getItem(`akunu.${name}`) ?? "null");
     } catch {
@@ -92,11 +96,12 @@ export const kept = {
   },
   /** @param {string} name @param {any} value null and "" remove it */
   set(name, value) {
+    unkept.delete(name);
     try {
       if (value === null || value === "") localStorage.removeItem(`akunu.${name}`);
       else localStorage.setItem(`akunu.${name}`, JSON.stringify(value));
     } catch {
-      // Forbidden or full: it lasts as long as the page.
+      unkept.set(name, value); // forbidden or full
     }
   },
 };
