@@ -32,7 +32,8 @@ _KINDS: Final = (
     (
         "images",
         "images",
-        ", from directories and GGUF with `mmproj` ([images](embeddings-speech-images.md#images)); "
+        ", from directories, most of them from GGUF with `mmproj` too "
+        "([images](embeddings-speech-images.md#images)); "
         "the text part of other models that read images",
     ),
     (

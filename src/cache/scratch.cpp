@@ -1,13 +1,11 @@
 #include "cache/scratch.h"
 
-#include <algorithm>
-
 namespace akunu {
 namespace {
 
 uint64_t value_bytes(const Value& value, uint32_t max_rows, uint32_t max_head_rows) {
   const uint32_t most = value.per == Extent::head_rows ? max_head_rows : max_rows;
-  return value.bytes_per_row * (value.most_rows > 0 ? std::min(value.most_rows, most) : most);
+  return value.bytes_per_row * (value.most_rows > 0 ? value.most_rows : most);
 }
 
 }  // namespace

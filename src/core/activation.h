@@ -5,6 +5,15 @@
 
 namespace akunu {
 
-enum class Activation : uint8_t { silu, gelu_tanh, gelu, tanh, none, sigmoid, relu_squared };
+enum class Activation : uint8_t {
+  silu,
+  gelu_tanh,
+  gelu,
+  tanh,
+  none,
+  sigmoid,
+  relu_squared,
+  quick_gelu
+};
 
 }  // namespace akunu

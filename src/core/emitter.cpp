@@ -23,6 +23,8 @@ uint32_t number_of(Activation activation) {
       return kActivationSigmoid;
     case Activation::relu_squared:
       return kActivationReluSquared;
+    case Activation::quick_gelu:
+      return kActivationQuickGelu;
   }
   __builtin_unreachable();
 }
@@ -59,10 +61,11 @@ ValueId Emitter::bound(const std::string& name, const Binding& binding, Format f
 }
 
 ValueId Emitter::scratch(const std::string& name, uint64_t bytes, Extent per, ActivationKind kind) {
-  return values_.add({.name = name + ":" + std::to_string(bytes),
+  return values_.add({.name = owner_ + name + ":" + std::to_string(bytes),
                       .binding = {},
                       .bytes_per_row = bytes,
                       .per = per,
+                      .most_rows = per == Extent::rows ? most_rows_ : 0,
                       .activation = kind});
 }
 

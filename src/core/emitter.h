@@ -21,6 +21,14 @@ class Emitter {
           RowClass row_class, Values& values)
       : arch_(arch), tensors_(tensors), device_(device), row_class_(row_class), values_(values) {}
 
+  // Scratch values from here on are not those of the text: other programs run between those of an encoder, and they have
+  // another number of rows.
+  void use_own_values(std::string owner, uint32_t most_rows) {
+    owner_ = std::move(owner);
+    most_rows_ = most_rows;
+  }
+  const std::string& owner() const { return owner_; }
+
   // What is emitted from here on goes behind these.
   void emit_to(std::vector<Node>& nodes) { nodes_ = &nodes; }
 
@@ -85,6 +93,8 @@ class Emitter {
   const RowClass row_class_;
   Values& values_;
   std::vector<Node>* nodes_ = nullptr;
+  std::string owner_;       // what names of scratch values begin with
+  uint32_t most_rows_ = 0;  // of them; 0: as many as a step has
 };
 
 }  // namespace akunu

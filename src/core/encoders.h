@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/activation.h"
 #include "core/blocks/layer.h"
 
 namespace akunu {
@@ -33,29 +34,49 @@ struct AudioEncoder {
 // How a square of neighbouring patches becomes a vector of the text.
 enum class PatchMerger : uint8_t {
   average,      // the mean, normed and projected (Gemma 3)
-  concatenate,  // side by side in one row, projected ("pixel shuffle": Idefics3, SmolVLM)
+  concatenate,  // side by side in one row, projected ("pixel shuffle": Idefics3, SmolVLM, Qwen2-VL)
 };
 
-// The encoder of a model that reads images: squares of patch_size pixels, patches_per_side of them in a row, become as
-// many rows; tokens_per_side in a row are what the text gets of them.
+// Patches in a row of an image, and rows of them.
+struct ImageGrid {
+  uint32_t width = 0;
+  uint32_t height = 0;
+
+  bool operator==(const ImageGrid&) const = default;
+};
+
+// The encoder of a model that reads images: squares of patch_size pixels become rows, of which squares become vectors of
+// the text.
 struct ImageConfig {
   static constexpr uint32_t kMostPatches = 1u << 16;  // more are a mistake in a file
+  // The limit for images of any shape. Memory for that many is there from the start.
+  static constexpr uint32_t kMostPatchesOfAnyShape = 8192;
 
   uint32_t dim = 0;
   uint32_t n_layers = 0;
   uint32_t n_heads = 0;
   uint32_t ffn_dim = 0;
   uint32_t patch_size = 0;
-  uint32_t patches_per_side = 0;
-  uint32_t tokens_per_side = 0;
+  uint32_t n_frames = 1;          // in a patch; an image fills each with the same pixels
+  uint32_t patches_per_side = 0;  // of an image, which is a square; 0: images have any shape
+  uint32_t square_side = 0;       // patches of a side of what becomes a vector
   float norm_epsilon = 0;
+  Activation activation = Activation::gelu_tanh;
+  bool rotates = false;  // rows have rotary positions of two axes, not an embedding of their place
+  float rope_theta = 10000;
   uint32_t token = 0;  // that stands in a text for each row of an image
   std::string_view
       preparation;  // "gemma3": how images are prepared, and what stands around them in a text
   uint32_t longest_edge =
       0;  // of an image that is cut into tiles, before that; 0: the file does not say
   PatchMerger merger = PatchMerger::average;
+  // Between two matrices of the projection; none: there is one matrix.
+  Activation projector_activation = Activation::none;
   bool sees_later_rows = false;  // in the text, a row of an image sees the whole image
+  // In the text, rotary positions of an image's rows have three axes, and the text after it continues after the largest.
+  bool has_text_axes = false;
+
+  bool has_any_shape() const { return patches_per_side == 0; }
 };
 
 // An encoder of images in front of a decoder (SigLIP, Zhai et al., 2023). Patches become rows that all see each other;
@@ -65,18 +86,25 @@ struct ImageEncoder {
   std::vector<LayerDescriptor> layers;
 
   static constexpr uint32_t kChannels = 3;
-  uint32_t n_patches() const { return is.patches_per_side * is.patches_per_side; }
-  uint32_t n_tokens() const { return is.tokens_per_side * is.tokens_per_side; }
-  uint32_t patch_numbers() const { return kChannels * is.patch_size * is.patch_size; }
+  // At most.
+  uint32_t n_patches() const {
+    return is.has_any_shape() ? is.kMostPatchesOfAnyShape
+                              : is.patches_per_side * is.patches_per_side;
+  }
+  uint32_t n_tokens() const { return n_patches() / patches_per_token(); }
+  uint32_t patch_numbers() const { return kChannels * is.n_frames * is.patch_size * is.patch_size; }
   // Patches that become a token; they lie side by side among the rows.
-  uint32_t patches_per_token() const { return n_patches() / n_tokens(); }
-  // The number, in the order of the image, of the patch that is this row.
-  uint32_t place_of(uint32_t row) const {
-    const uint32_t side = is.patches_per_side / is.tokens_per_side;
-    const uint32_t token = row / (side * side), within = row % (side * side);
-    const uint32_t y = token / is.tokens_per_side * side + within / side;
-    const uint32_t x = token % is.tokens_per_side * side + within % side;
-    return y * is.patches_per_side + x;
+  uint32_t patches_per_token() const { return is.square_side * is.square_side; }
+
+  struct Place {
+    uint32_t x = 0;
+    uint32_t y = 0;
+  };
+  // Where in the image the patch is that is this row.
+  Place place_of(const ImageGrid& grid, uint32_t row) const {
+    const uint32_t side = is.square_side, in_row = grid.width / side;
+    const uint32_t token = row / patches_per_token(), within = row % patches_per_token();
+    return {.x = token % in_row * side + within % side, .y = token / in_row * side + within / side};
   }
 };
 

@@ -19,6 +19,15 @@
 #include "core/pooled_output.h"
 
 namespace akunu {
+namespace {
+
+RopeAnglesParams rope_angles(const Rope& rope) {
+  RopeAnglesParams params{rope.dim / 2, 0, 0, rope.factor, {}};
+  std::ranges::copy(rope.axes.words, params.axes);
+  return params;
+}
+
+}  // namespace
 
 Forward ForwardBuilder::build() {
   if (arch_.audio && row_class() == RowClass::many) encode_audio(*arch_.audio);
@@ -175,7 +184,7 @@ void ForwardBuilder::angles() {
     }
     const Rope& rope = *arch_.layers[i].rope();
     const Binding& frequencies = inverse_frequencies_[i];
-    const std::string name = "inverse frequencies " + std::to_string(i);
+    const std::string name = owner() + "inverse frequencies " + std::to_string(i);
     ValueId out = kNoValue, of_queries = kNoValue;
     for (uint32_t earlier = 0; earlier < i && out == kNoValue; ++earlier)
       if (inverse_frequencies_[earlier].buffer.handle == frequencies.buffer.handle &&
@@ -186,12 +195,14 @@ void ForwardBuilder::angles() {
     if (out == kNoValue) {
       out = of_queries = rows("angles of " + name, rope.dim);
       emit(Operation::rope_angles, "rope angles", {bound(name, frequencies), out},
-           RopeAnglesParams{rope.dim / 2, 0, 0, rope.factor});
+           rope_angles(rope));
       if (rope.query_growth != 0) {
         of_queries = rows("query angles of " + name, rope.dim);
+        RopeAnglesParams params = rope_angles(rope);
+        params.growth = rope.query_growth;
+        params.growth_length = rope.query_growth_length;
         emit(Operation::rope_angles, "query rope angles", {bound(name, frequencies), of_queries},
-             RopeAnglesParams{rope.dim / 2, rope.query_growth, rope.query_growth_length,
-                              rope.factor});
+             params);
       }
     }
     angles_.push_back(out);
@@ -394,9 +405,10 @@ Forward build_forward(const ArchDescriptor& arch, const TensorMap& tensors,
                         .build();
   if (arch.images && row_class == RowClass::many) {
     const ArchDescriptor tower = tower_of(*arch.images);
-    Forward of_images = ForwardBuilder(tower, tensors, inverse_frequencies, memory, device,
-                                       row_class, values, nullptr)
-                            .encode_image(*arch.images, arch.dim);
+    const std::vector<Binding> frequencies(tower.layers.size(), memory.image_frequencies);
+    Forward of_images =
+        ForwardBuilder(tower, tensors, frequencies, memory, device, row_class, values, nullptr)
+            .encode_image(*arch.images, arch.dim);
     forward.encode = std::move(of_images.encode);
     forward.project_image = std::move(of_images.project_image);
     forward.image_vectors = of_images.image_vectors;

@@ -46,6 +46,7 @@ struct ForwardMemory {
   Binding alignment;               // float32 [max_head_rows, alignment heads, positions]
   Binding frames;                  // float32 [frames, n_mels]: an encoder's input
   Binding patches;                 // float32 [patches, numbers]: that of an encoder of images
+  Binding image_frequencies;       // of its layers, where they rotate
   Binding vectors;                 // float32 [rows of a step, dim]: inputs of an image's rows
   Binding tokens;                  // uint32 [max_sequences, log_stride]
   uint32_t log_stride = 0;
@@ -69,7 +70,7 @@ struct Value {
   std::array<Binding, kMaxPlanes - 1> more_planes = {};  // of weights, behind `binding`
   uint64_t bytes_per_row = 0;                            // scratch only
   Extent per = Extent::rows;                             // scratch only: rows or head_rows
-  uint32_t most_rows = 0;  // scratch only: that run at a time; 0: as many as a step has
+  uint32_t most_rows = 0;  // scratch only: that are kept; 0: as many as a step has
   ActivationKind activation = ActivationKind::f32;  // kind `activation` only
   Format format = Format::f32;                      // weights and caches
 };

@@ -147,7 +147,7 @@ class ForwardBuilder : Emitter {
 
   // forward_images.cpp
   void project_means(ValueId encoded, uint32_t text_dim);
-  void project_squares(ValueId encoded, uint32_t n_patches, uint32_t text_dim);
+  void project_squares(ValueId encoded, const ImageEncoder& images, uint32_t text_dim);
 
   // forward_audio.cpp
   void encode_audio(const AudioEncoder& audio);

@@ -18,6 +18,7 @@ ArchDescriptor tower_of(const ImageEncoder& images) {
 
 Forward ForwardBuilder::encode_image(const ImageEncoder& images, uint32_t text_dim) {
   const uint32_t dim = arch_.dim, k = images.patch_numbers();
+  use_own_values("image ", images.n_patches());
   begin_encoder_part();
   const std::string patch = "encoder.patch_embedding";
   const ActivationKind kind = kind_for(patch + ".weight", dim, k);
@@ -28,12 +29,14 @@ Forward ForwardBuilder::encode_image(const ImageEncoder& images, uint32_t text_d
     emit(Operation::activate, "patch activation", {pixels, input},
          ActivateParams{k, kActivationNone, 0, 0});
   }
-  residual_ = rows("encoder residual", dim);
+  residual_ = rows("residual", dim);
   matmul("patch embedding", input, patch + ".weight", dim, k, residual_);
   bias_if_present("patch embedding bias", residual_, patch + ".bias", dim);
-  emit(Operation::add_embedding, "patch position",
-       {residual_, weight("encoder.position_embedding.weight", images.n_patches(), dim)},
-       AddEmbeddingParams{dim, images.n_patches(), kIndexPosition, 0});
+  if (!images.is.rotates)
+    emit(Operation::add_embedding, "patch position",
+         {residual_, weight("encoder.position_embedding.weight", images.n_patches(), dim)},
+         AddEmbeddingParams{dim, images.n_patches(), kIndexPosition, 0});
+  angles();
   for (uint32_t i = 0; i < arch_.layers.size(); ++i) encoder_layer(i, arch_.layers[i], "image");
   const ValueId encoded = rows("encoded", dim);
   norm("image norm", residual_, "encoder.output_norm", encoded);
@@ -42,7 +45,7 @@ Forward ForwardBuilder::encode_image(const ImageEncoder& images, uint32_t text_d
   if (images.is.merger == PatchMerger::average)
     project_means(encoded, text_dim);
   else
-    project_squares(encoded, images.patches_per_token(), text_dim);
+    project_squares(encoded, images, text_dim);
   return std::move(forward_);
 }
 
@@ -54,7 +57,7 @@ void ForwardBuilder::project_means(ValueId encoded, uint32_t text_dim) {
   // Head rows are computed as generated rows are, in every class.
   const ValueId normed = activation(
       "pooled normed", kind_for(projection, text_dim, dim, RowClass::few), dim, Extent::head_rows);
-  forward_.image_vectors = rows("image vectors", text_dim, Extent::head_rows);
+  forward_.image_vectors = rows("vectors", text_dim, Extent::head_rows);
   emit(Operation::pool, "image pool", {encoded, pooled}, PoolParams{dim, {}});
   emit(Operation::rms_norm, "image projection norm",
        {pooled, vector("encoder.projection_norm.weight", dim), normed},
@@ -64,15 +67,30 @@ void ForwardBuilder::project_means(ValueId encoded, uint32_t text_dim) {
 }
 
 // A row for each token. Its patches lie side by side, so they are one long row.
-void ForwardBuilder::project_squares(ValueId encoded, uint32_t n_patches, uint32_t text_dim) {
-  const std::string projection = "encoder.projection.weight";
-  const uint32_t k = n_patches * arch_.dim;
-  const ValueId squares = activation("squares", kind_for(projection, text_dim, k), k);
+void ForwardBuilder::project_squares(ValueId encoded, const ImageEncoder& images,
+                                     uint32_t text_dim) {
+  const std::string projection = "encoder.projection";
+  const uint32_t k = images.patches_per_token() * arch_.dim;
+  const bool has_two = images.is.projector_activation != Activation::none;
+  const std::string first = has_two ? "encoder.projection_up" : projection;
+  const uint32_t n = has_two ? k : text_dim;
+  const ValueId squares = activation("squares", kind_for(first + ".weight", n, k), k);
   emit(Operation::activate, "image squares", {encoded, squares},
        ActivateParams{k, kActivationNone, 0, 0});
-  const ValueId projected = rows("image projected", text_dim);
-  matmul("image projection", squares, projection, text_dim, k, projected);
-  forward_.image_vectors = rows("image vectors", text_dim, Extent::head_rows);
+  const ValueId made = rows("projected", n);
+  matmul("image projection", squares, first + ".weight", n, k, made);
+  bias_if_present("image projection bias", made, first + ".bias", n);
+  ValueId projected = made;
+  if (has_two) {
+    const ValueId hidden =
+        activation("projection hidden", kind_for(projection + ".weight", text_dim, n), n);
+    emit(Operation::activate, "image projection activation", {made, hidden},
+         ActivateParams{n, number_of(images.is.projector_activation), 0, 0});
+    projected = rows("projected twice", text_dim);
+    matmul("image second projection", hidden, projection + ".weight", text_dim, n, projected);
+    bias_if_present("image second projection bias", projected, projection + ".bias", text_dim);
+  }
+  forward_.image_vectors = rows("vectors", text_dim, Extent::head_rows);
   emit(Operation::gather_head, "image vectors", {projected, forward_.image_vectors},
        GatherParams{text_dim, {}});
 }

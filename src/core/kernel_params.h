@@ -64,7 +64,10 @@ struct RopeAnglesParams {
   float growth;
   uint32_t growth_length;  // above 0 where there is a growth
   float factor;            // cosine and sine are multiplied by it, too; usually 1
+  // Which of Row::rope_offsets a pair takes, two bits for each of the first kMostPairsWithAxes, 16 a word; others take 0.
+  uint32_t axes[8];
 };
+AKUNU_CONSTANT uint32_t kMostPairsWithAxes = 128;
 
 AKUNU_CONSTANT uint32_t kRopeInterleaved = 0;  // dimension 2i rotates with 2i + 1
 AKUNU_CONSTANT uint32_t kRopeHalves = 1;       // dimension i rotates with i + rope_dim / 2
@@ -172,6 +175,7 @@ AKUNU_CONSTANT uint32_t kActivationNone = 4;     // likewise
 AKUNU_CONSTANT uint32_t kActivationSigmoid = 6;  // in `gated_activation` only
 AKUNU_CONSTANT uint32_t kActivationClamped = 5;  // in `expert_activation` only
 AKUNU_CONSTANT uint32_t kActivationReluSquared = 7;  // max(x, 0)^2; where nothing is gated
+AKUNU_CONSTANT uint32_t kActivationQuickGelu = 8;    // x sigmoid(1.702 x); in `activate` only
 
 struct GatedActivationParams {
   uint32_t n;

@@ -57,7 +57,9 @@ struct Row {
   // kPool...
   uint32_t second_segment;
   uint32_t pool;
-  uint32_t reserved[5];
+  // Numbers that are added to `position` where rotary positions have three axes (M-RoPE, Wang et al., 2024): time, y, x.
+  int32_t rope_offsets[3];
+  uint32_t reserved[2];
 };
 static_assert(sizeof(Row) == 64, "a row is 64 bytes on every device");
 

@@ -286,7 +286,7 @@ void Composer::plan_chunks(std::span<Active> actives, Room& room) const {
 // The image that has this position, or the first one behind it.
 const PlacedImage* Composer::image_from(const Active& active, uint32_t position) const {
   for (const PlacedImage& each : active.task->rows().images)
-    if (end_of(each) > position) return &each;
+    if (each.end() > position) return &each;
   return nullptr;
 }
 
@@ -297,14 +297,14 @@ const PlacedImage* Composer::image_at(const Active& active, uint32_t position) c
 
 const PlacedImage* Composer::first_unread_image(const Active& active) const {
   for (const PlacedImage& each : active.task->rows().images)
-    if (each.image->vectors.empty() && sequence_of(active).n_done < end_of(each)) return &each;
+    if (each.image->vectors.empty() && sequence_of(active).n_done < each.end()) return &each;
   return nullptr;
 }
 
 const PlacedImage* Composer::image_without_keys(const Active& active) const {
   if (!context_.arch().images || !context_.arch().images->is.sees_later_rows) return nullptr;
   const PlacedImage* const next = image_at(active, sequence_of(active).n_done);
-  return next != nullptr && active.n_with_keys < end_of(*next) ? next : nullptr;
+  return next != nullptr && active.n_with_keys < next->end() ? next : nullptr;
 }
 
 bool Composer::lacks_input(const Active& active) const {
@@ -359,7 +359,7 @@ void Composer::plan_prompts(std::span<Active> actives, Room& room) const {
     }
     if (const PlacedImage* const next = image_from(active, n_done))
       active.n_wanted =
-          std::min(active.n_wanted, (n_done < next->first ? next->first : end_of(*next)) - n_done);
+          std::min(active.n_wanted, (n_done < next->first ? next->first : next->end()) - n_done);
     if (first.empty() || task.priority() == first.front()->task->priority())
       first.push_back(&active);
   }
@@ -423,6 +423,7 @@ void Composer::add_planned(std::span<Active> actives, Step& step, bool prompts, 
       step.update(context_.vectors_of(active.first_row),
                   std::as_bytes(vectors.subspan(uint64_t{n_done - placed->first} * dim,
                                                 uint64_t{active.n_rows} * dim)));
+      give_rope_offsets(active, step.rows(active.first_row, active.n_rows));
     }
   }
 }
@@ -436,8 +437,9 @@ Row Composer::next_row(const Active& active) const {
   row.flags = active.is_masked ? kRowMasked : 0;
   if (const PlacedImage* const image = image_at(active, row.position)) {
     row.flags |= kRowVectorInput;
-    if (context_.arch().images->is.sees_later_rows) row.kv_length = end_of(*image);
+    if (context_.arch().images->is.sees_later_rows) row.kv_length = image->end();
   }
+  give_rope_offsets(active, {&row, 1});
   row.adapter = task.choosing().adapters;
   const bool is_given = row.position < task.n_given();
   if (task.rows().scores_chosen || (task.rows().scores_given && is_given)) row.flags |= kRowScored;
@@ -445,6 +447,15 @@ Row Composer::next_row(const Active& active) const {
   row.second_segment = task.rows().second_segment;
   row.last_position = task.rows().max_chosen > 0 ? most_positions(task) - 1 : kNone;
   return row;
+}
+
+// Rows of an image each have others; rows of text after an image have the same.
+void Composer::give_rope_offsets(const Active& active, std::span<Row> rows) const {
+  const std::vector<PlacedImage>& images = active.task->rows().images;
+  if (images.empty() || !context_.arch().images->is.has_text_axes) return;
+  for (Row& row : rows)
+    std::ranges::copy(rope_offsets(*context_.arch().images, images, row.position),
+                      row.rope_offsets);
 }
 
 }  // namespace akunu

@@ -58,9 +58,6 @@ class Composer {
   bool runs_prompt_kernels(const Active& active) const;
   // Whether its rows wait for a pass in pieces: over its window, or over an image.
   bool lacks_input(const Active& active) const;
-  uint32_t end_of(const PlacedImage& image) const {
-    return image.first + context_.arch().images->n_tokens();
-  }
   uint32_t most_mixed_rows(std::span<const Active> actives) const;
   void plan_chunks(std::span<Active> actives, Room& room) const;
   void plan_prompts(std::span<Active> actives, Room& room) const;
@@ -80,6 +77,7 @@ class Composer {
   void add_generated_before(std::span<Active> actives, Step& step) const;
   void add_planned(std::span<Active> actives, Step& step, bool prompts, bool logits) const;
   Row next_row(const Active& active) const;
+  void give_rope_offsets(const Active& active, std::span<Row> rows) const;
 
   const Context& context_;
   SequenceCache& cache_;

@@ -103,6 +103,7 @@ ForwardMemory Context::forward_memory() const {
   memory.cross = cache.cross();
   memory.frames = frames.binding();
   memory.patches = patches.binding();
+  memory.image_frequencies = frequencies.of_images();
   memory.vectors = vectors.binding();
   memory.alignment = alignment.binding();
   memory.tokens = {sequences.tokens(), 0};

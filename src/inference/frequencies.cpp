@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <tuple>
 
@@ -48,6 +49,18 @@ std::optional<std::string_view> rope_factors(const Weights& weights, uint32_t co
   return kLongRopeFactors;
 }
 
+// theta^(-2i / rope_dim) / linear factor (Su et al., 2021). For each axis of an image they begin again.
+std::vector<float> inverse_frequencies(const Rope& rope, double theta,
+                                       std::span<const double> factors = {}) {
+  const uint32_t n = rope.n_frequencies();
+  std::vector<float> inverse(rope.dim / 2);
+  for (uint32_t i = 0; i < inverse.size(); ++i)
+    inverse[i] = static_cast<float>(std::pow(theta, -2.0 * (i % n) / (2.0 * n)) /
+                                    (factors.empty() ? 1.0 : factors[i]) /
+                                    static_cast<double>(rope.linear_factor));
+  return inverse;
+}
+
 }  // namespace
 
 Frequencies::Frequencies(const Weights& weights, const std::shared_ptr<Device>& device)
@@ -67,10 +80,14 @@ Frequencies::Frequencies(const Weights& weights, const std::shared_ptr<Device>& 
     }
     of_layers_.push_back(binding);
   }
+  if (!weights.arch.images || !weights.arch.images->layers.at(0).rotates()) return;
+  const Rope& rope = *weights.arch.images->layers[0].rope();
+  const std::vector<float> inverse = inverse_frequencies(rope, static_cast<double>(rope.theta));
+  of_images_.emplace(device_, inverse.size() * sizeof(float), "constants");
+  device_->write(of_images_->binding(), std::as_bytes(std::span(inverse)));
 }
 
-// inverse_frequency[i] = theta^(-2i / rope_dim) / factor[i] / linear factor (Su et al., 2021). The file has the factors:
-// those of Llama 3.1 or of LongRoPE.
+// Those of Llama 3.1 or of LongRoPE are divided by factors that the file has.
 std::vector<std::string> Frequencies::write(const Weights& weights, uint32_t context) {
   std::vector<std::string> notes;
   std::vector<float> factors;
@@ -92,18 +109,15 @@ std::vector<std::string> Frequencies::write(const Weights& weights, uint32_t con
       throw ModelFormatError("tensor " + tensors.name_in_file(*name) + " has " +
                              std::to_string(factors.size()) + " factors; the rotary dimension " +
                              std::to_string(rope.dim) + " asks for " + std::to_string(n_pairs));
-    const double theta = stretched_theta(rope, weights.config.context_length, context);
-    std::vector<float> inverse(n_pairs);
-    for (uint32_t i = 0; i < n_pairs; ++i) {
-      const double factor =
-          factors.empty() || !rope.has_model_factors ? 1.0 : static_cast<double>(factors[i]);
-      if (!(factor > 0) || !std::isfinite(factor))
+    std::vector<double> divisors;
+    if (rope.has_model_factors) divisors.assign(factors.begin(), factors.end());
+    for (size_t i = 0; i < divisors.size(); ++i)
+      if (!(divisors[i] > 0) || !std::isfinite(divisors[i]))
         throw ModelFormatError("tensor " + tensors.name_in_file(*name) + " holds " +
-                               std::to_string(factor) + " at " + std::to_string(i) +
+                               std::to_string(divisors[i]) + " at " + std::to_string(i) +
                                "; factors must be positive");
-      inverse[i] = static_cast<float>(std::pow(theta, -2.0 * i / rope.dim) / factor /
-                                      static_cast<double>(rope.linear_factor));
-    }
+    const std::vector<float> inverse = inverse_frequencies(
+        rope, stretched_theta(rope, weights.config.context_length, context), divisors);
     device_->write(of_layers_[n], std::as_bytes(std::span(inverse)));
   }
   return notes;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,9 @@ class Frequencies {
 
   // Float32 [rope_dim / 2] of each layer; empty where it does not rotate.
   const std::vector<Binding>& of_layers() const { return of_layers_; }
-  // One buffer for all layers that rotate alike.
+  // The same of an encoder of images, whose layers are alike.
+  Binding of_images() const { return of_images_ ? of_images_->binding() : Binding{}; }
+  // One buffer for all layers of the text that rotate alike.
   const std::vector<OwnedBuffer>& buffers() const { return buffers_; }
   // What is in the buffers, one after the other.
   std::vector<std::byte> bytes() const;
@@ -32,6 +35,7 @@ class Frequencies {
   std::shared_ptr<Device> device_;
   std::vector<OwnedBuffer> buffers_;
   std::vector<Binding> of_layers_;
+  std::optional<OwnedBuffer> of_images_;
 };
 
 }  // namespace akunu

@@ -25,7 +25,9 @@ constexpr bool is_of_image(uint32_t token) { return token >= kFirstNoToken; }
 
 struct Image {
   std::array<uint8_t, 32> digest = {};  // SHA-256 of its patches
-  uint32_t token = 0;                   // of its positions
+  ImageGrid grid;
+  uint32_t n_tokens = 0;  // positions that it has in a text
+  uint32_t token = 0;     // of its positions
   // The scheduler's from here on. Patches go when there are vectors.
   std::vector<float> patches;  // [n_patches, patch_numbers], in the order of ImageEncoder::place_of
   std::vector<float> vectors;  // [n_tokens, dim of the text]; empty: it has not been read yet
@@ -34,13 +36,23 @@ struct Image {
 struct PlacedImage {
   uint32_t first = 0;  // position of its first row
   std::shared_ptr<Image> image;
+
+  uint32_t end() const { return first + image->n_tokens; }
 };
+
+// Row::rope_offsets of `position` in a text with these images (ImageConfig::has_text_axes). In an image, time stays at its
+// first row's, y and x count from there; the text after it continues after the largest of them (Wang et al., 2024,
+// Qwen2-VL).
+std::array<int32_t, 3> rope_offsets(const ImageEncoder& encoder,
+                                    std::span<const PlacedImage> images, uint32_t position);
 
 // The images that a model has seen last: one that comes again keeps its token. Any thread.
 class Images {
  public:
-  // Throws UnsupportedModelError for a model that reads no images, ArgumentError for another number of patches.
-  std::shared_ptr<Image> take(const ArchDescriptor& arch, std::span<const float> patches);
+  // `width`: patches in a row of it; 0: as the model has it. Throws UnsupportedModelError for a model that reads no images,
+  // ArgumentError for patches that make none.
+  std::shared_ptr<Image> take(const ArchDescriptor& arch, std::span<const float> patches,
+                              uint32_t width);
 
  private:
   std::mutex mutex_;

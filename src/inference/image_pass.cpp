@@ -2,15 +2,28 @@
 
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "inference/model.h"
 
 namespace akunu {
 
+namespace {
+
+// An image may have fewer rows than the parts have at most.
+std::vector<PassPart> parts_for(const Model& model, const Image& image) {
+  std::vector<PassPart> parts = model.programs.encoder.parts;
+  for (PassPart& part : parts)
+    part.n_rows = part.rows_per_output == 1 ? image.n_tokens : image.grid.width * image.grid.height;
+  return parts;
+}
+
+}  // namespace
+
 ImagePass::ImagePass(Model& model, CutPace& pace, std::shared_ptr<Image> image)
-    : CutPass(model, pace, model.programs.encoder.parts),
+    : CutPass(model, pace, parts_for(model, *image)),
       image_(std::move(image)),
-      vectors_(uint64_t{model.context.arch().images->n_tokens()} * model.context.arch().dim) {
+      vectors_(uint64_t{image_->n_tokens} * model.context.arch().dim) {
   model.context.device->write(model.programs.encoder.input,
                               std::as_bytes(std::span(image_->patches)));
 }
@@ -19,7 +32,13 @@ ImagePass::ImagePass(Model& model, CutPace& pace, std::shared_ptr<Image> image)
 void ImagePass::lay_out(const PassPart& part) {
   const ImageEncoder& encoder = *model_.context.arch().images;
   rows_.resize(part.n_rows);
-  for (uint32_t i = 0; i < part.n_rows; ++i) rows_[i] = row_at(encoder.place_of(i));
+  for (uint32_t i = 0; i < part.n_rows; ++i) {
+    const ImageEncoder::Place place = encoder.place_of(image_->grid, i);
+    rows_[i] = row_at(place.y * image_->grid.width + place.x);
+    const auto position = static_cast<int32_t>(rows_[i].position);
+    rows_[i].rope_offsets[1] = static_cast<int32_t>(place.y) - position;
+    rows_[i].rope_offsets[2] = static_cast<int32_t>(place.x) - position;
+  }
   seen_ = {{0, 0, part.n_rows, 0}};
   const uint32_t n_each = part.rows_per_output;
   if (n_each == 0) return;

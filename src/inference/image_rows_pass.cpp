@@ -7,26 +7,18 @@
 #include "inference/step.h"
 
 namespace akunu {
-namespace {
-
-uint32_t end_of(const Model& model, const PlacedImage& image) {
-  return image.first + model.context.arch().images->n_tokens();
-}
-
-}  // namespace
-
 ImageRowsPass::ImageRowsPass(Model& model, CutPace& pace, SequenceCache& cache, Active& active,
                              const PlacedImage& image)
     : CutPass(model, pace,
               std::vector(model.programs.image_rows.size(),
                           PassPart{.program = {},
-                                   .n_rows = end_of(model, image) -
+                                   .n_rows = image.end() -
                                              model.context.sequences[active.sequence].n_done})),
       cache_(cache),
       task_(*active.task),
       sequence_(active.sequence),
       first_(model.context.sequences[active.sequence].n_done),
-      end_(end_of(model, image)),
+      end_(image.end()),
       vectors_(std::span<const float>(image.image->vectors)
                    .subspan(uint64_t{first_ - image.first} * model.context.arch().dim)),
       log_(active.whole_log),

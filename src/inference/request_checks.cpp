@@ -128,13 +128,15 @@ void check_request(const Model& model, LogitsRequest& request) {
   const ChipConfig& chip = model.context.device->chip();
   if (!request.images.empty()) {
     place_images(model.context.arch(), request.images, request.tokens);
-    const uint32_t n_tokens = model.context.arch().images->n_tokens();
     if (!request.chunks.empty()) throw ArgumentError("a text with images takes no chunks");
     for (const PlacedImage& each : request.images)
-      if (request.first > each.first && request.first < each.first + n_tokens)
+      if (request.first > each.first && request.first < each.end())
         throw ArgumentError("logits from token " + std::to_string(request.first) +
                             " on, which is within an image");
-    if (n_tokens > chip.max_head_rows && request.first < request.images.back().first + n_tokens)
+    const auto is_too_large = [&](const PlacedImage& each) {
+      return each.image->n_tokens > chip.max_head_rows && request.first < each.end();
+    };
+    if (std::ranges::any_of(request.images, is_too_large))
       throw ArgumentError(
           "logits of an image's own tokens are too many at once; ask for those "
           "behind the last image");

@@ -70,9 +70,9 @@ class Scheduler {
   // `most_tokens`.
   std::shared_ptr<Generation> generate(GenerateRequest request,
                                        std::unique_ptr<Constraint> constraint = nullptr);
-  // An image for such requests, of the numbers of its patches.
-  std::shared_ptr<Image> image(std::span<const float> patches) {
-    return images_.take(model_.context.arch(), patches);
+  // An image for such requests; see Images::take.
+  std::shared_ptr<Image> image(std::span<const float> patches, uint32_t width = 0) {
+    return images_.take(model_.context.arch(), patches, width);
   }
   std::shared_ptr<LogitsTask> logits(LogitsRequest request);
   // Of an encoder; the others are not.

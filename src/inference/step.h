@@ -70,6 +70,7 @@ class Step {
   bool has_ahead() const { return n_ahead_ > 0; }
   Ticket submit_ahead(Device& device, int32_t priority = 0);
   const Row& row(uint32_t row) const { return rows_[row]; }
+  std::span<Row> rows(uint32_t first, uint32_t n) { return std::span(rows_).subspan(first, n); }
   // Runs one step, command after command; see Device::profile.
   std::vector<CommandTime> profile(Device& device);
 

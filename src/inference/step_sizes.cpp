@@ -21,8 +21,8 @@ uint32_t prompt_rows(const ArchDescriptor& arch, const ChipConfig& chip,
   uint32_t n = chip.max_prompt_rows;
   if (arch.embeds)
     n = std::max(n, std::min(options.context.value_or(arch.context_length), arch.context_length));
-  // An image's rows have pages and vectors at the same time.
-  if (arch.images) n = std::max(n, arch.images->n_tokens());
+  // All rows of an image that see each other have pages and vectors at the same time.
+  if (arch.images && arch.images->is.sees_later_rows) n = std::max(n, arch.images->n_tokens());
   return n;
 }
 
@@ -34,9 +34,9 @@ StepSizes::StepSizes(const ArchDescriptor& arch, const ChipConfig& chip, const L
       max_generated_rows(max_texts + kMaxFewRows),
       max_prompt_rows(prompt_rows(arch, chip, options)),
       max_step_rows(max_generated_rows + max_prompt_rows),
-      max_scratch_rows(std::max({max_step_rows, arch.audio ? arch.audio->n_positions : 0,
-                                 arch.images ? arch.images->n_patches() : 0})),
-      max_rows(std::max(max_scratch_rows, arch.audio ? arch.audio->n_frames() : 0)),
+      max_scratch_rows(std::max(max_step_rows, arch.audio ? arch.audio->n_positions : 0)),
+      max_rows(std::max({max_scratch_rows, arch.audio ? arch.audio->n_frames() : 0,
+                         arch.images ? arch.images->n_patches() : 0})),
       max_head_rows(max_texts + (arch.embeds ? max_prompt_rows : chip.max_head_rows)) {
   const uint64_t steps = chip.chain_bytes / std::max<uint64_t>(1, weight_bytes);
   chain_steps =

@@ -257,18 +257,20 @@ void register_model(py::module_& m) {
             return model.start_logits(logits_request(tokens, first, priority, {}, window, true));
           },
           py::arg("tokens"), py::arg("window"), py::arg("first") = 0, py::arg("priority") = 0)
-      // Of numbers of its patches, float32 [n_patches, numbers], in the order in which they are averaged.
+      // Of numbers of its patches, float32 [n_patches, numbers]; those that become a token lie one after the other.
+      // `width`: patches in a row of the image; 0: as all images of the model have.
       .def(
           "image",
           [](const NativeModel& model,
-             const py::array_t<float, py::array::c_style | py::array::forcecast>& patches) {
+             const py::array_t<float, py::array::c_style | py::array::forcecast>& patches,
+             uint32_t width) {
             const std::shared_ptr<Engine> engine = model.engine();
             const std::span<const float> numbers(patches.data(),
                                                  static_cast<size_t>(patches.size()));
             const WithoutGil released;
-            return engine->scheduler->image(numbers);
+            return engine->scheduler->image(numbers, width);
           },
-          py::arg("patches"))
+          py::arg("patches"), py::arg("width") = 0)
       // The numbers of its encoder of images; None: it has none.
       .def_property_readonly("images",
                              [](const NativeModel& model) -> py::object {
@@ -276,8 +278,10 @@ void register_model(py::module_& m) {
                                if (!images) return py::none();
                                return py::dict(
                                    py::arg("patch_size") = images->is.patch_size,
+                                   py::arg("n_frames") = images->is.n_frames,
                                    py::arg("patches_per_side") = images->is.patches_per_side,
-                                   py::arg("tokens_per_side") = images->is.tokens_per_side,
+                                   py::arg("square_side") = images->is.square_side,
+                                   py::arg("most_patches") = images->n_patches(),
                                    py::arg("token") = images->is.token,
                                    py::arg("preparation") = images->is.preparation,
                                    py::arg("longest_edge") = images->is.longest_edge);

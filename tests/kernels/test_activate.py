@@ -1,4 +1,4 @@
-"""activate: silu, gelu_tanh, gelu, tanh, none, squared ReLU in every kind, over all floats."""
+"""activate: silu, gelu_tanh, gelu, tanh, none, squared ReLU, quick_gelu; every kind, all floats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness import On, assert_same_bits, pack_params, plain_step, run
 from tables import table
 
 SILU, GELU_TANH, GELU, TANH, NONE = range(5)
-RELU_SQUARED = 7
+RELU_SQUARED, QUICK_GELU = 7, 8
 ACTIVATIONS = [
     pytest.param(SILU, id="silu"),
     pytest.param(GELU_TANH, id="gelu_tanh"),
@@ -19,6 +19,7 @@ ACTIVATIONS = [
     pytest.param(TANH, id="tanh"),
     pytest.param(NONE, id="none"),
     pytest.param(RELU_SQUARED, id="relu_squared"),
+    pytest.param(QUICK_GELU, id="quick_gelu"),
 ]
 
 
@@ -39,6 +40,13 @@ def reference(x, activation):
     if activation == RELU_SQUARED:
         values = np.maximum(exact, 0) ** 2
         return values, ref.growth(1) * values + ref.TINY
+    if activation == QUICK_GELU:
+        exponent = -np.float64(np.float32(1.702)) * exact
+        with np.errstate(over="ignore"):
+            values, share = exact / (1 + np.exp(exponent)), 1 / (1 + np.exp(-exponent))
+        # The exponent is rounded; past 88.7 the power is infinite and the result 0.
+        relative = share * (ref.growth(4) + ref.growth(1) * np.abs(exponent)) + ref.growth(3)
+        return values, np.abs(values) * relative + 2.0**-119
     if activation == TANH:
         values = np.tanh(exact)
         return values, ref.growth(5) * np.abs(values) + 2 * ref.TINY

@@ -8,12 +8,15 @@ from reference import UNIT
 from tables import table
 
 
-def angles_of(target, frequencies, step, threads=1, growth=(0.0, 0), factor=1.0):
+def angles_of(target, frequencies, step, threads=1, growth=(0.0, 0), factor=1.0, axes=()):
     out = poisoned((len(step.rows), 2 * len(frequencies)))
+    words = [0] * 8
+    for pair, axis in enumerate(axes):
+        words[pair // 16] |= axis << 2 * (pair % 16)
     run(
         "rope_angles",
         [frequencies, out],
-        pack_params("rope_angles", len(frequencies), *growth, factor),
+        pack_params("rope_angles", len(frequencies), *growth, factor, *words),
         step,
         On(target, threads),
     )
@@ -57,3 +60,19 @@ def test_a_factor_multiplies_cosine_and_sine(target):
     np.testing.assert_array_equal(
         angles_of(target, frequencies, step, factor=1.25), plain * np.float32(1.25)
     )
+
+
+@table(n_pairs=[3, 40, 128, 150])
+def test_each_pair_turns_by_its_axis(target, n_pairs):
+    frequencies = (10000.0 ** (-np.arange(n_pairs) / n_pairs)).astype(np.float32)
+    step = make_step([Run(0, 5, 3), Run(1, 900, 2)], max_positions=1024)
+    step.rows["rope_offsets"] = [[0, 0, 0], [-6, 7, 11], [-2, -1, 900], [3, 0, -900], [0, 1, 2]]
+    axes = np.random.default_rng(1).integers(0, 3, min(n_pairs, 128))
+    out = angles_of(target, frequencies, step, axes=[int(axis) for axis in axes])
+    of_pairs = np.concatenate([axes, np.zeros(n_pairs - len(axes), np.int64)])
+    offsets = step.rows["rope_offsets"].astype(np.int64)[:, of_pairs]
+    positions = (step.rows["position"].astype(np.int64)[:, None] + offsets).astype(np.float32)
+    angle = (positions * frequencies).astype(np.float64)
+    bound = np.full(angle.shape, 2 * UNIT)
+    assert_within(out[:, 0::2], np.cos(angle), bound)
+    assert_within(out[:, 1::2], np.sin(angle), bound)

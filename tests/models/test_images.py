@@ -20,6 +20,7 @@ from engine import BOUND_F16_CACHE, BOUND_F32_CACHE, HERE, opened, relative_erro
 from image_models import (
     IMAGE,
     N_TOKENS,
+    PATCH,
     SIDE,
     TEXT,
     VISION,
@@ -295,7 +296,7 @@ def test_lines_of_base64_may_be_broken(model: Any) -> None:
 
 
 def test_too_many_images_are_refused_before_they_are_read(model: Any) -> None:
-    with pytest.raises(akunu.ContextOverflowError, match="60 images of 16 tokens"):
+    with pytest.raises(akunu.ContextOverflowError, match="60 images of at least 16 tokens"):
         model.chat([question(*[b"unread"] * 60)])
     with pytest.raises(akunu.ArgumentError, match=f"at most {MOST_IMAGES}"):
         model.chat([question(*[b"unread"] * (MOST_IMAGES + 1))])
@@ -488,4 +489,6 @@ def test_preprocessing_that_is_not_known_is_refused(tmp_path: Path, said: str, w
         akunu.load() as model,
         pytest.raises((akunu.ModelFormatError, akunu.UnsupportedModelError), match=why),
     ):
-        Gemma3Preparation(tmp_path, model.tokenizer, Tiles(SIDE, [IMAGE] * N_TOKENS))
+        Gemma3Preparation(
+            tmp_path, model.tokenizer, Tiles(SIDE, PATCH, 2, (SIDE // PATCH) ** 2, IMAGE)
+        )

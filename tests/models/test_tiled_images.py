@@ -140,4 +140,4 @@ def test_settings_that_are_not_known_are_refused(
     path = write(tmp_path / "model")
     write_settings(path, "smolvlm", **changes)
     with pytest.raises(akunu.UnsupportedModelError, match=why):
-        Idefics3Preparation(path, model.tokenizer, Tiles(side_of("smolvlm"), [0]))
+        Idefics3Preparation(path, model.tokenizer, Tiles(side_of("smolvlm"), 7, 2, 64, 0))

@@ -33,6 +33,11 @@ static inline void with_plain_activation(uint32_t activation, const Use& use) {
       const auto one = Isa::broadcast(1.0f);
       return Isa::divide(one, Isa::add(one, exp<Isa>(Isa::subtract(Isa::zero(), x))));
     });
+  else if (activation == kActivationQuickGelu)
+    use([](Vector x) {
+      const auto e = exp<Isa>(Isa::multiply(x, Isa::broadcast(-1.702f)));
+      return Isa::divide(x, Isa::add(Isa::broadcast(1.0f), e));
+    });
   else if (activation == kActivationNone)
     use([](Vector x) { return x; });
   else if (activation == kActivationReluSquared)

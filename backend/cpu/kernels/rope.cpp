@@ -1,5 +1,5 @@
 // rope_angles: angles[r, 2i] = cos a, angles[r, 2i + 1] = sin a of
-//   a = float(position) * inverse_frequencies[i], both times factor and
+//   a = float(position + rope_offsets[axis of i]) * inverse_frequencies[i], both times factor and
 //   1 + growth * log(1 + position / length)
 //   0 inverse_frequencies: vector [n_pairs]   1 angles: rows [rows, 2 n_pairs]
 //   25 RopeAnglesParams
@@ -20,16 +20,20 @@ namespace {
 template <class Isa>
 struct RopeAngles {
   static void row(const Call& call, const RopeAnglesParams& params, uint64_t r, std::byte*) {
-    const float position = static_cast<float>(call.rows[r].position);
+    const Row& of = call.rows[r];
+    float positions[3];
+    for (uint32_t axis = 0; axis < 3; ++axis)
+      positions[axis] =
+          static_cast<float>(static_cast<int32_t>(of.position) + of.rope_offsets[axis]);
     const float* frequencies = operand<const float>(call, 0, 0, 0);
     float* angles = operand<float>(call, 1, r, uint64_t{2} * params.n_pairs);
     float factor = 1;
     if (params.growth != 0)
-      factor += params.growth *
-                ::logf(1 + static_cast<float>(call.rows[r].position / params.growth_length));
+      factor += params.growth * ::logf(1 + static_cast<float>(of.position / params.growth_length));
     factor *= params.factor;
     for (uint32_t i = 0; i < params.n_pairs; ++i) {
-      const float angle = position * frequencies[i];
+      const uint32_t axis = i < kMostPairsWithAxes ? params.axes[i / 16] >> 2 * (i % 16) & 3 : 0;
+      const float angle = positions[axis] * frequencies[i];
       angles[2 * i] = ::cosf(angle) * factor;
       angles[2 * i + 1] = ::sinf(angle) * factor;
     }

@@ -76,6 +76,7 @@ AKUNU_ADD_EMBEDDING(bf16, BF16)
            : params.activation == kActivationGelu     ? gelu(x)
            : params.activation == kActivationTanh     ? tanh_of(x)
            : params.activation == kActivationReluSquared ? (x < 0.0f ? 0.0f : x * x)
+           : params.activation == kActivationQuickGelu   ? x / (1.0f + exp_of(-1.702f * x))
                                                       : x;
 }
 

@@ -4,7 +4,8 @@
 #include "metal/kernels/functions.h"
 #include "metal/kernels/norm.h"
 
-// angles[r, 2 i] = cos a, angles[r, 2 i + 1] = sin a, a = position * inverse_frequencies[i], times
+// angles[r, 2 i] = cos a, angles[r, 2 i + 1] = sin a,
+// a = (position + rope_offsets[axis of i]) * inverse_frequencies[i], times
 // factor and 1 + growth * log(1 + position / growth_length).
 // Positions come from the rows, so a chained row's angles move on with it.
 [[kernel]] void rope_angles(device const float* inverse_frequencies [[buffer(0)]],
@@ -15,7 +16,10 @@
                             uint3 position [[thread_position_in_grid]]) {
   if (position.x >= params.n_pairs) return;
   const uint row = pass.first_row + position.y;
-  const float2 turned = cos_sin_of(float(rows[row].position) * inverse_frequencies[position.x]);
+  const uint pair = position.x;
+  const uint axis = pair < kMostPairsWithAxes ? params.axes[pair / 16] >> (2 * (pair % 16)) & 3u : 0u;
+  const float at = float(int(rows[row].position) + rows[row].rope_offsets[axis]);
+  const float2 turned = cos_sin_of(at * inverse_frequencies[pair]);
   float factor = 1;
   if (params.growth != 0)
     factor += params.growth * log_of(1 + float(rows[row].position / params.growth_length));

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from akunu.errors import ModelFormatError, UnsupportedModelError
+from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from akunu.tokenizers.tokenizer import Tokenizer
 
 Pixels: TypeAlias = "NDArray[np.uint8]"
-"""What the model's encoder reads at once: [side, side, 3]."""
+"""What the model's encoder reads at once: [height, width, 3]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,26 @@ class Tiles:
     """What the engine knows of what its encoder reads at once."""
 
     side: int
-    """Pixels of a side."""
-    tokens: Sequence[int]
-    """What stands in a prompt for a tile: one token, again and again."""
+    """Pixels of a side; 0: tiles have any shape."""
+    patch: int
+    """Pixels of a side of a patch."""
+    square: int
+    """Patches of a side of the square that becomes one token."""
+    most_patches: int
+    """The most patches of a tile."""
+    token: int
+    """What stands in a prompt for a square."""
     longest_edge: int = 0
     """The longer side of an image before it is cut into tiles; 0: unknown."""
+
+    @property
+    def unit(self) -> int:
+        """Pixels of a side of the square that becomes one token."""
+        return self.patch * self.square
+
+    def tokens(self, width: int, height: int) -> list[int]:
+        """Return the tokens that a tile of these pixels has in a prompt."""
+        return [self.token] * (width // self.unit * (height // self.unit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +71,7 @@ class ImageSettings:
     """What preprocessor_config.json says."""
 
     side: int
-    """Pixels of a side of a tile."""
+    """Pixels of a side of a tile; 0: tiles have any shape."""
     resample: int
     """Pillow's number of a filter."""
     scale: float = 1 / 255
@@ -73,7 +88,7 @@ class ImageSettings:
         return image.resize((width, height), Resampling(self.resample))
 
     def numbers(self, pixels: Pixels) -> NDArray[np.float32]:
-        """Return [3, side, side]."""
+        """Return [3, height, width]."""
         scaled = pixels.astype(np.float32).transpose(2, 0, 1) * np.float32(self.scale)
         mean, deviation = (
             np.array(each, dtype=np.float32).reshape(3, 1, 1)
@@ -120,7 +135,7 @@ class Gemma3Preparation(Preparation):
         self._pieces: Sequence[str | int] = (
             "\n\n",
             self.mark,
-            *tiles.tokens,
+            *tiles.tokens(tiles.side, tiles.side),
             closing,
             "\n\n",
         )
@@ -147,8 +162,8 @@ class Idefics3Preparation(Preparation):
         folder = _folder_of(path)
         found = None if folder is None else _settings_file(folder)
         self.settings = usual if found is None else self._read(*found, usual)
-        self.mark = tiles.tokens[0]
-        self._tile = tiles.tokens
+        self.mark = tiles.token
+        self._tile = tiles.tokens(tiles.side, tiles.side)
         self._tokens = tokenizer.control_tokens()
         self._fake = self._named("<fake_token_around_image>")
 
@@ -221,9 +236,82 @@ class Idefics3Preparation(Preparation):
         return self._tokens.get(name, name)
 
 
-PREPARATIONS: Final[Mapping[str, type[Gemma3Preparation | Idefics3Preparation]]] = {
+class Qwen2Preparation(Preparation):
+    """Images keep their shape, within limits of their pixels; Qwen2-VL."""
+
+    _MOST_RATIO: Final = 200  # of the sides, as transformers has it
+    _MEAN: Final = (0.48145466, 0.4578275, 0.40821073)  # of CLIP
+    _DEVIATION: Final = (0.26862954, 0.26130258, 0.27577711)
+
+    def __init__(self, path: Path, tokenizer: Tokenizer, tiles: Tiles) -> None:
+        """ModelFormatError for files next to the model that make no sense."""
+        usual = ImageSettings(0, resample=3, mean=self._MEAN, deviation=self._DEVIATION)  # bicubic
+        self.settings, self._tiles, self.mark = usual, tiles, tiles.token
+        self._least, self._most = 4 * tiles.unit**2, 1280 * tiles.unit**2
+        folder = _folder_of(path)
+        found = None if folder is None else _settings_file(folder)
+        if found is not None:
+            self.settings = _settings(*found, usual)
+            self._read_limits(*found)
+        # The engine has memory for this many patches.
+        self._most = min(self._most, tiles.most_patches * tiles.patch**2)
+
+    def _read_limits(self, path: Path, said: Mapping[str, Any]) -> None:
+        for key, ours in (("patch_size", self._tiles.patch), ("merge_size", self._tiles.square)):
+            if said.get(key, ours) != ours:
+                raise UnsupportedModelError(f"{path}: {key} is {said[key]!r}; the model has {ours}")
+        size = said.get("size")
+        size = size if isinstance(size, Mapping) else {}
+        least, most = (
+            said.get(old) or size.get(new) or size.get(old) or usual
+            for old, new, usual in (
+                ("min_pixels", "shortest_edge", self._least),
+                ("max_pixels", "longest_edge", self._most),
+            )
+        )
+        if type(least) is not int or type(most) is not int or not 0 < least <= most:
+            raise ModelFormatError(
+                f"{path}: images would have {least!r} to {most!r} pixels; akunu needs two whole "
+                "numbers above 0"
+            )
+        self._least, self._most = least, most
+
+    def prepared(self, image: Image) -> PreparedImage:
+        """Return one tile of nearly the image's shape."""
+        width, height = self._size(image.width, image.height)
+        return PreparedImage([np.array(self.settings.resized(image, width, height))])
+
+    def _size(self, width: int, height: int) -> tuple[int, int]:
+        """Return multiples of `unit` between the limits; `smart_resize` of transformers."""
+        if max(width, height) > self._MOST_RATIO * min(width, height):
+            raise ArgumentError(
+                f"the image has {width} x {height} pixels; one side may be at most "
+                f"{self._MOST_RATIO} times the other"
+            )
+        unit = self._tiles.unit
+        sides = tuple(round(side / unit) * unit for side in (width, height))
+        if math.prod(sides) > self._most:
+            by = math.sqrt(width * height / self._most)
+            sides = tuple(
+                max(unit, math.floor(side / by / unit) * unit) for side in (width, height)
+            )
+        elif math.prod(sides) < self._least:
+            by = math.sqrt(self._least / (width * height))
+            sides = tuple(math.ceil(side * by / unit) * unit for side in (width, height))
+        return sides[0], sides[1]
+
+    def pieces(self, image: PreparedImage) -> Sequence[str | int]:
+        """Return the tokens of the one tile. The chat template has the markers around it."""
+        height, width = image.tiles[0].shape[:2]
+        return self._tiles.tokens(width, height)
+
+
+PREPARATIONS: Final[
+    Mapping[str, type[Gemma3Preparation | Idefics3Preparation | Qwen2Preparation]]
+] = {
     "gemma3": Gemma3Preparation,
     "idefics3": Idefics3Preparation,
+    "qwen2": Qwen2Preparation,
 }
 """By the engine's name."""
 

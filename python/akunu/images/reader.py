@@ -13,7 +13,6 @@ import copy
 import io
 import os
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
@@ -61,20 +60,20 @@ class ImageReader:
                 f"{native.config['architecture']}, as loaded from {path}, does not read images"
             )
         self._native = native
-        self._patch = facts["patch_size"]
-        self._tokens_per_side = facts["tokens_per_side"]
-        self.n_tokens = self._tokens_per_side**2
-        """That each tile of an image takes."""
-        self.token = facts["token"]
-        self.preparation = PREPARATIONS[facts["preparation"]](
-            path,
-            tokenizer,
-            Tiles(
-                side=self._patch * facts["patches_per_side"],
-                tokens=[self.token] * self.n_tokens,
-                longest_edge=facts["longest_edge"],
-            ),
+        patch, square = facts["patch_size"], facts["square_side"]
+        self._n_frames = facts["n_frames"]
+        self._tiles = Tiles(
+            side=patch * facts["patches_per_side"],
+            patch=patch,
+            square=square,
+            most_patches=facts["most_patches"],
+            token=facts["token"],
+            longest_edge=facts["longest_edge"],
         )
+        self.token = facts["token"]
+        self.least_tokens = (facts["patches_per_side"] // square) ** 2 or 1
+        """That an image takes."""
+        self.preparation = PREPARATIONS[facts["preparation"]](path, tokenizer, self._tiles)
 
     def open(self, given: object) -> PreparedImage:
         """Decode an image and cut it into tiles; ArgumentError for anything else."""
@@ -83,15 +82,21 @@ class ImageReader:
 
     def read(self, tile: Pixels) -> _core.Image:
         """Prepare a tile for the engine, which reads it when a text with it begins."""
-        return self._native.image(self.patches(self.preparation.settings.numbers(tile)))
+        numbers = self.preparation.settings.numbers(tile)
+        return self._native.image(self.patches(numbers), numbers.shape[2] // self._tiles.patch)
 
     def patches(self, numbers: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return patches, [n, numbers]; those that become a token lie one after the other."""
-        per_token = numbers.shape[1] // self._patch // self._tokens_per_side
-        sides = (self._tokens_per_side, per_token, self._patch)
-        cut = numbers.reshape(3, *sides, *sides)  # channel, then y and x of token, patch, pixel
-        ordered = cut.transpose(1, 4, 2, 5, 0, 3, 6)
-        return np.ascontiguousarray(ordered).reshape(-1, 3 * self._patch**2)
+        """Return patches, [n, numbers]; those that become a token lie one after the other.
+
+        `numbers`: [3, height, width]. Where a patch has several frames, all are this image.
+        """
+        patch, square, unit = self._tiles.patch, self._tiles.square, self._tiles.unit
+        _, height, width = numbers.shape
+        # Channel, then y and x of token, patch, pixel.
+        cut = numbers.reshape(3, height // unit, square, patch, width // unit, square, patch)
+        ordered = cut.transpose(1, 4, 2, 5, 0, 3, 6)[:, :, :, :, :, np.newaxis]
+        frames = np.repeat(ordered, self._n_frames, axis=5)
+        return np.ascontiguousarray(frames).reshape(-1, 3 * self._n_frames * patch**2)
 
     def placed(
         self, pieces: Sequence[str | int], images: Sequence[PreparedImage]
@@ -121,13 +126,13 @@ class ImageReader:
         self, tokens: Sequence[int], images: Sequence[PreparedImage]
     ) -> list[tuple[int, Pixels]]:
         """Return each tile with the index of its first token."""
-        starts = [
-            index
-            for index, (before, token) in enumerate(pairwise([-1, *tokens]))
-            if token == self.token != before
-        ]
-        tiles = [tile for image in images for tile in image.tiles]
-        return list(zip(starts, tiles, strict=True))
+        found: list[tuple[int, Pixels]] = []
+        end = 0
+        for tile in (tile for image in images for tile in image.tiles):
+            first = tokens.index(self.token, end)
+            found.append((first, tile))
+            end = first + len(self._tiles.tokens(tile.shape[1], tile.shape[0]))
+        return found
 
 
 def take_images(
@@ -144,10 +149,10 @@ def take_images(
         raise ArgumentError(
             f"messages have {n_images} images; at most {MOST_IMAGES} are read at once"
         )
-    if context is not None and n_images * reader.n_tokens > context:
+    if context is not None and n_images * reader.least_tokens > context:
         raise ContextOverflowError(
-            f"messages have {_counted(n_images, 'image')} of {reader.n_tokens} tokens each, the "
-            f"context holds {context}"
+            f"messages have {_counted(n_images, 'image')} of at least {reader.least_tokens} tokens "
+            f"each, the context holds {context}"
         )
     images: list[PreparedImage] = []
     taken: list[Any] = []

@@ -100,7 +100,7 @@ class EncoderReader : GgufKeys {
     if (merged == 0 || images.patches_per_side % merged != 0)
       contradicts("vision.projector.scale_factor does not divide the " +
                   std::to_string(images.patches_per_side) + " patches of a side");
-    images.tokens_per_side = images.patches_per_side / merged;
+    images.square_side = merged;
     images.preparation = projector->type;
     images.merger = projector->merger;
     images.sees_later_rows = projector->sees_later_rows;

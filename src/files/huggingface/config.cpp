@@ -335,6 +335,7 @@ class HfConfigReader {
     std::optional<ConfigObject> scaling = config_.object("rope_scaling");
     if (parameters) scaling = parameters;
     if (!scaling) return;
+    model.rope.axes = read_rope_axes(*scaling, model.rope.dim / 2);
     const RopeScaling read = read_rope_scaling(*scaling, {.theta = model.rope.theta,
                                                           .rope_dim = model.rope.dim,
                                                           .context_length = model.context_length,
@@ -446,7 +447,7 @@ HfConfig read_hf_config(const JsonValue& json, const std::string& where) {
   } else {
     result = HfConfigReader(found, config).read(n_layers);
   }
-  if (with_images != nullptr && with_images->images != nullptr && text)
+  if (with_images != nullptr && with_images->images != nullptr)
     if (std::optional<ConfigObject> vision = whole.object("vision_config")) {
       result.model.images = with_images->images->read(whole, *vision, result.model.vocab_size);
       result.names_with_images = with_images->images->names;

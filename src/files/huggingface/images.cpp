@@ -10,7 +10,9 @@
 namespace akunu {
 namespace {
 
-constexpr std::string_view kTower = "vision_tower.", kProjector = "multi_modal_projector.";
+constexpr std::string_view kTower = "vision_tower.", kProjector = "multi_modal_projector.",
+                           kQwenTower = "visual.";
+constexpr std::string_view kQwen2[]{"qwen2_vl", "qwen2_vl_vision"};
 constexpr std::string_view kSiglip[]{"siglip_vision_model"};
 constexpr std::string_view kIdefics3[]{"idefics3_vision", "idefics3", "smolvlm_vision", "smolvlm",
                                        "siglip_vision_model"};
@@ -23,20 +25,38 @@ struct SiglipDefaults {
   uint32_t patch_size = 16;
 };
 
+void refuse_other_type(ConfigObject& vision, std::span<const std::string_view> types) {
+  if (const auto type = vision.text("model_type");
+      type && std::ranges::find(types, *type) == types.end())
+    vision.refuse_support("model_type", "akunu has " + std::string(types.front()) + " there");
+}
+
+uint32_t read_layers(ConfigObject& vision, const char* key, uint32_t usual) {
+  const uint32_t n = vision.needed_count(key, usual);
+  if (n > kMostLayers) vision.refuse_value(key, "that is out of any sensible range");
+  return n;
+}
+
+uint32_t read_heads(ConfigObject& vision, const char* key, uint32_t usual, uint32_t dim) {
+  const uint32_t n = vision.needed_count(key, usual);
+  if (dim % n != 0)
+    vision.refuse_value(key, "rows have " + std::to_string(dim) +
+                                 " numbers, which it does not "
+                                 "divide");
+  return n;
+}
+
+void refuse_other_channels(ConfigObject& vision, const char* key) {
+  if (vision.needed_count(key, ImageEncoder::kChannels) != ImageEncoder::kChannels)
+    vision.refuse_support(key, "akunu has images of 3 channels");
+}
+
 ImageConfig read_siglip(ConfigObject& vision, const SiglipDefaults& usual) {
   ImageConfig images;
-  if (const auto type = vision.text("model_type");
-      type && std::ranges::find(usual.model_types, *type) == usual.model_types.end())
-    vision.refuse_support("model_type",
-                          "akunu has " + std::string(usual.model_types.front()) + " there");
+  refuse_other_type(vision, usual.model_types);
   images.dim = vision.needed_count("hidden_size", usual.dim);
-  images.n_layers = vision.needed_count("num_hidden_layers", 12);
-  if (images.n_layers > kMostLayers)
-    vision.refuse_value("num_hidden_layers", "that is out of any sensible range");
-  images.n_heads = vision.needed_count("num_attention_heads", usual.n_heads);
-  if (images.dim % images.n_heads != 0)
-    vision.refuse_value("num_attention_heads", "hidden_size is " + std::to_string(images.dim) +
-                                                   ", which it does not divide");
+  images.n_layers = read_layers(vision, "num_hidden_layers", 12);
+  images.n_heads = read_heads(vision, "num_attention_heads", usual.n_heads, images.dim);
   images.ffn_dim = vision.needed_count("intermediate_size", 3072);
   images.norm_epsilon = vision.number("layer_norm_eps").value_or(1e-6f);
   images.patch_size = vision.needed_count("patch_size", usual.patch_size);
@@ -46,8 +66,7 @@ ImageConfig read_siglip(ConfigObject& vision, const SiglipDefaults& usual) {
       uint64_t{images.patches_per_side} * images.patches_per_side > ImageConfig::kMostPatches)
     vision.refuse_value("image_size", "patches of " + std::to_string(images.patch_size) +
                                           " pixels do not make an image of it");
-  if (vision.needed_count("num_channels", ImageEncoder::kChannels) != ImageEncoder::kChannels)
-    vision.refuse_support("num_channels", "akunu has images of 3 channels");
+  refuse_other_channels(vision, "num_channels");
   if (const auto act = vision.text("hidden_act"); act && *act != "gelu_pytorch_tanh")
     vision.refuse_support("hidden_act", "akunu has gelu_pytorch_tanh in encoders of images");
   return images;
@@ -68,12 +87,13 @@ ImageConfig read_gemma3_images(ConfigObject& whole, ConfigObject& vision, uint32
   images.preparation = "gemma3";
   images.sees_later_rows = true;
   const uint32_t n_tokens = whole.needed_count("mm_tokens_per_image", 256);
-  images.tokens_per_side = static_cast<uint32_t>(std::lround(std::sqrt(n_tokens)));
-  if (images.tokens_per_side * images.tokens_per_side != n_tokens ||
-      images.patches_per_side % images.tokens_per_side != 0)
+  const auto tokens_per_side = static_cast<uint32_t>(std::lround(std::sqrt(n_tokens)));
+  if (tokens_per_side * tokens_per_side != n_tokens ||
+      images.patches_per_side % tokens_per_side != 0)
     whole.refuse_support("mm_tokens_per_image",
                          "akunu needs a square number whose root divides the " +
                              std::to_string(images.patches_per_side) + " patches of a side");
+  images.square_side = images.patches_per_side / tokens_per_side;
   const char* const key =
       whole.find("image_token_id") != nullptr ? "image_token_id" : "image_token_index";
   images.token = read_image_token(whole, key, 262144, vocab_size);
@@ -90,8 +110,35 @@ ImageConfig read_idefics3_images(ConfigObject& whole, ConfigObject& vision, uint
     whole.refuse_value(
         "scale_factor",
         "it does not divide the " + std::to_string(images.patches_per_side) + " patches of a side");
-  images.tokens_per_side = images.patches_per_side / side;
+  images.square_side = side;
   images.token = read_image_token(whole, "image_token_id", 128257, vocab_size);
+  return images;
+}
+
+// `hidden_size` is of the text there. A patch has two frames, of which an image fills both.
+ImageConfig read_qwen2_images(ConfigObject& whole, ConfigObject& vision, uint32_t vocab_size) {
+  refuse_other_type(vision, kQwen2);
+  ImageConfig images;
+  images.preparation = "qwen2";
+  images.dim = vision.needed_count("embed_dim", 1280);
+  images.n_layers = read_layers(vision, "depth", 32);
+  images.n_heads = read_heads(vision, "num_heads", 16, images.dim);
+  const float ratio = vision.number("mlp_ratio").value_or(4.0f);
+  if (!(ratio > 0 && ratio <= 100)) vision.refuse_value("mlp_ratio", "it must be above 0");
+  images.ffn_dim = static_cast<uint32_t>(static_cast<float>(images.dim) * ratio);
+  images.norm_epsilon = 1e-6f;
+  images.patch_size = vision.needed_count("patch_size", 14);
+  images.n_frames = vision.needed_count("temporal_patch_size", 2);
+  images.square_side = vision.needed_count("spatial_merge_size", 2);
+  refuse_other_channels(vision, vision.find("in_chans") != nullptr ? "in_chans" : "in_channels");
+  if (const auto act = vision.text("hidden_act"); act && *act != "quick_gelu")
+    vision.refuse_support("hidden_act", "akunu has quick_gelu in Qwen2-VL's encoder of images");
+  images.activation = Activation::quick_gelu;
+  images.rotates = true;
+  images.merger = PatchMerger::concatenate;
+  images.projector_activation = Activation::gelu;
+  images.has_text_axes = true;
+  images.token = read_image_token(whole, "image_token_id", 151655, vocab_size);
   return images;
 }
 
@@ -99,6 +146,7 @@ std::optional<std::string> name_of_image_tensor(std::string_view name) {
   constexpr std::string_view kModel = "model.", kInner = "vision_model.",
                              kConnector = "connector.modality_projection.";
   if (name.starts_with(kModel)) name.remove_prefix(kModel.size());
+  if (name.starts_with(kQwenTower)) return std::string(name);
   const bool is_of_tower = name.starts_with(kTower);
   if (is_of_tower) name.remove_prefix(kTower.size());
   if (name.starts_with(kInner)) {
@@ -127,13 +175,20 @@ bool has_image_tensors(const ModelDirectory& directory) {
 }
 
 bool is_patch_embedding(std::string_view name) {
-  return name == "vision_tower.embeddings.patch_embedding.weight";
+  return name == "vision_tower.embeddings.patch_embedding.weight" ||
+         name == "visual.patch_embed.proj.weight";
 }
 
 SourceTensor patch_embedding(const HfTensor& located) {
   SafetensorsTensor flat = *located.tensor;
-  if (flat.shape.size() != 4) return plain_hf_tensor(located);
-  const std::vector<uint64_t> shape(flat.shape.begin(), flat.shape.end());
+  if (flat.shape.size() != 4 && flat.shape.size() != 5) return plain_hf_tensor(located);
+  std::vector<uint64_t> shape(flat.shape.begin(), flat.shape.end());
+  // Frames count as rows of pixels.
+  if (shape.size() == 5) {
+    const size_t frames = shape[1] == ImageEncoder::kChannels ? 2 : 1;
+    shape[frames + 1] *= shape[frames];
+    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(frames));
+  }
   flat.shape = {shape[0], shape[1], shape[2] * shape[3]};
   SourceTensor result = plain_hf_tensor({located.file, &flat});
   const uint64_t channels = shape[3];

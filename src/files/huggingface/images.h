@@ -17,8 +17,11 @@ namespace akunu {
 ImageConfig read_gemma3_images(ConfigObject& whole, ConfigObject& vision, uint32_t vocab_size);
 ImageConfig read_idefics3_images(ConfigObject& whole, ConfigObject& vision, uint32_t vocab_size);
 
+// The same for Qwen2-VL.
+ImageConfig read_qwen2_images(ConfigObject& whole, ConfigObject& vision, uint32_t vocab_size);
+
 // What name rules call a tensor of the encoder of images or behind it, whatever stands before it in the file:
-// "vision_tower." or "multi_modal_projector." and more.
+// "vision_tower.", "multi_modal_projector." or "visual." and more.
 std::optional<std::string> name_of_image_tensor(std::string_view name);
 bool has_image_tensors(const ModelDirectory& directory);
 

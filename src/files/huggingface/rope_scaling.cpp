@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 #include "core/error.h"
 
@@ -145,6 +146,30 @@ double yarn_magnitude(double factor, double scale) {
 }
 
 double yarn_attention_factor(const Yarn& yarn) { return yarn_magnitude(yarn.factor, 1.0); }
+
+RopeAxes read_rope_axes(ConfigObject& scaling, uint32_t n_pairs) {
+  RopeAxes axes;
+  const bool is_interleaved = scaling.flag("mrope_interleaved").value_or(false);
+  const std::optional<std::vector<float>> sections = scaling.numbers("mrope_section");
+  if (!sections) return axes;
+  const float sum = std::accumulate(sections->begin(), sections->end(), 0.0f);
+  if (sections->size() != 3 || sum != static_cast<float>(n_pairs) ||
+      n_pairs > RopeAxes::kMostPairs ||
+      std::ranges::any_of(*sections, [](float n) { return n < 0 || n != std::floor(n); }))
+    scaling.refuse_value("mrope_section", "akunu needs three counts of pairs, " +
+                                              std::to_string(n_pairs) + " in all and at most " +
+                                              std::to_string(RopeAxes::kMostPairs));
+  const auto n_first = static_cast<uint32_t>((*sections)[0]);
+  const auto n_second = static_cast<uint32_t>((*sections)[1]);
+  for (uint32_t pair = 0; pair < n_pairs; ++pair) {
+    const uint32_t turn = pair % 3;  // time, y, x, time, ...
+    if (!is_interleaved)
+      axes.set(pair, pair < n_first ? 0 : pair < n_first + n_second ? 1 : 2);
+    else if (turn != 0 && static_cast<float>(pair) < 3 * (*sections)[turn])
+      axes.set(pair, turn);
+  }
+  return axes;
+}
 
 RopeScaling read_rope_scaling(ConfigObject& scaling, const RopeBasis& basis) {
   const std::optional<std::string> old_name = scaling.text("type");

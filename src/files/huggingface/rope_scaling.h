@@ -5,7 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "files/huggingface/config_object.h"
+#include "core/blocks/rope.h"
+#include "files//huggingface/config_object.h"
 
 namespace akunu {
 
@@ -45,6 +46,10 @@ std::vector<float> yarn_divisors(const Yarn& yarn, const RopeBasis& basis);
 double yarn_attention_factor(const Yarn& yarn);
 // 1 + 0.1 scale * log(factor), by which YaRN makes up for longer contexts.
 double yarn_magnitude(double factor, double scale);
+
+// `mrope_section` has the numbers of pairs that turn by time, by y and by x, one section after the other or, where
+// `mrope_interleaved` says so, in turns (Qwen3-VL). Without the key all turn by time.
+RopeAxes read_rope_axes(ConfigObject& scaling, uint32_t n_pairs);
 
 // Throws ModelFormatError for numbers that are missing or make no sense, and UnsupportedModelError for
 // a kind of scaling that akunu does not have. Reads linear, dynamic, llama3, yarn and longrope.

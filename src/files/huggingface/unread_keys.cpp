@@ -23,7 +23,7 @@ constexpr std::string_view kWithoutEffect[] = {
     "is_decoder", "label2id", "layer_switch", "logits_to_keep", "mask_init_id", "mask_token",
     "mask_token_id", "max_trained_positions", "mlp_bias", "mlp_dropout", "mm_tokens_per_image",
     "model_type", "moe_drop_tokens", "moe_norm_min", "moe_random_routing_dropped_token",
-    "mrope_interleaved", "mrope_section", "norm_type", "normalization_function",
+    "norm_type", "normalization_function",
     "num_experts_per_tok", "num_hidden_layers", "num_media_embeds", "order_of_interleaved_layers",
     "org_vocab_size", "output_attentions", "output_hidden_states", "output_router_logits", "pad_id",
     "pad_token", "pad_token_id", "pad_vocab_size_multiple", "pool_type", "position_embedding_type",

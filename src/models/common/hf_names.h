@@ -311,6 +311,26 @@ inline constexpr std::array kSiglipLeftOut{
     LeftOut{"vision_tower.head.*", "it makes one vector of an image, and a text gets several"},
 };
 
+// The encoder of images of Qwen2-VL.
+inline constexpr std::string_view kQwenImageLayers = "visual.blocks.";
+inline constexpr std::array kQwen2ImageModel{
+    NameRule{"visual.patch_embed.proj", {{{"encoder.patch_embedding"}}}, Transform::none, 3, true},
+    same("visual.merger.ln_q", "encoder.output_norm"),
+    same("visual.merger.mlp.0", "encoder.projection_up"),
+    same("visual.merger.mlp.2", "encoder.projection"),
+};
+inline constexpr std::array kQwen2ImageLayer{
+    same("norm1", "attention_norm"),
+    NameRule{"attn.qkv",
+             {{{"attention.q", PieceRows::third},
+               {"attention.k", PieceRows::third},
+               {"attention.v", PieceRows::third}}}},
+    same("attn.proj", "attention.output"),
+    same("norm2", "ffn_norm"),
+    same("mlp.fc1", "ffn.up"),
+    same("mlp.fc2", "ffn.down"),
+};
+
 // The usual names, and those of one family behind them.
 inline constexpr std::array<NameRule, 0> kNoNames{};
 template <const auto& kOwnModel, const auto& kOwnLayer>

@@ -141,18 +141,40 @@ void make_encoder(ArchDescriptor& arch, Pooling usual, const ModelConfig& config
   arch.pooling = config.pooling.value_or(usual);
 }
 
+namespace {
+
+// Rotary positions of an image: half of the pairs turn by y, then half of them by x, with the same frequencies.
+Rope rope_of_places(uint32_t head_dim, float theta) {
+  if (head_dim % 4 != 0 || head_dim / 2 > RopeAxes::kMostPairs)
+    throw UnsupportedModelError("heads of " + std::to_string(head_dim) +
+                                " numbers in the encoder of images; rotary positions of two axes "
+                                "need a multiple of 4, and at most " +
+                                std::to_string(2 * RopeAxes::kMostPairs));
+  Rope rope{.style = RopeStyle::halves, .dim = head_dim, .theta = theta};
+  rope.n_pairs_of_axis = head_dim / 4;
+  for (uint32_t pair = 0; pair < head_dim / 2; ++pair)
+    rope.axes.set(pair, pair < rope.n_pairs_of_axis ? 1 : 2);
+  return rope;
+}
+
+}  // namespace
+
 void give_images(ArchDescriptor& arch, const ModelConfig& config) {
   if (!config.images) return;
   const ImageConfig& from = *config.images;
   require_positive(from.norm_epsilon, "norm_epsilon of its encoder of images");
   const uint32_t head_dim = from.dim / from.n_heads;
-  const LayerDescriptor layer{
-      .mixer = Attention{.n_heads = from.n_heads,
-                         .n_kv_heads = from.n_heads,
-                         .head_dim = head_dim,
-                         .scale = 1.0f / std::sqrt(static_cast<float>(head_dim))},
-      .feed_forward =
-          FeedForward{.is_gated = false, .activation = Activation::gelu_tanh, .dim = from.ffn_dim}};
+  LayerDescriptor layer{.mixer = Attention{.n_heads = from.n_heads,
+                                           .n_kv_heads = from.n_heads,
+                                           .head_dim = head_dim,
+                                           .scale = 1.0f / std::sqrt(static_cast<float>(head_dim))},
+                        .feed_forward = FeedForward{
+                            .is_gated = false, .activation = from.activation, .dim = from.ffn_dim}};
+  if (from.rotates) layer.attention()->rope = rope_of_places(head_dim, from.rope_theta);
+  if (from.has_text_axes && config.rope.axes == RopeAxes{})
+    throw ModelFormatError(
+        "the model does not say which pairs of a head turn by which axis of an "
+        "image (mrope_section)");
   arch.images = ImageEncoder{.is = from, .layers = std::vector(from.n_layers, layer)};
   if (!from.sees_later_rows) return;
   // Tokens of an image attend to the whole image, so a sliding window must not be shorter than an image.

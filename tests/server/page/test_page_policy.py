@@ -87,7 +87,7 @@ def test_all_that_one_does_violates_no_policy_and_asks_no_other_origin(
     others = [url for url in asked if not url.startswith((f"{origin}/", f"blob:{origin}/"))]
     assert others == []
     assert {f"{origin}/page/app.js", f"{origin}/v1/chat/completions"} <= set(asked)
-    # Whether models may be downloaded is asked by trying, which a browser writes down.
+    # Whether models may be downloaded is found by trying, which a browser writes down.
     refused = (
         "error: Failed to load resource: the server responded with a status of 403 (Forbidden)"
     )

@@ -27,7 +27,7 @@ export async function readText(file) {
   } catch {
     return null;
   }
-  // Both may consist of characters of UTF-8, and are no texts that a model could read.
+  // Both may consist of characters of UTF-8, and are not texts that a model could read.
   if (text.includes("\0") || text.startsWith("%PDF-")) return null;
   if (!isWhole) throw new Error(`the text has more than ${MOST_BYTES >> 10} KiB`);
   if (!text.trim()) throw new Error("the file is empty");
