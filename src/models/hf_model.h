@@ -87,7 +87,7 @@ inline constexpr std::string_view kMultipliers[] = {"embedding_multiplier", "res
 // An encoder of images in front of a text model: how config.json gives its numbers, and the names of all tensors, those of
 // the text model too.
 struct HfImages {
-  ImageConfig (*read)(ConfigObject& whole, ConfigObject& vision, uint32_t vocab_size) = nullptr;
+  ImageConfig (*read)(ConfigObject& whole, ConfigObject& vision) = nullptr;
   const HfNames* names = nullptr;
 };
 

@@ -76,6 +76,7 @@ struct Step {
                       .last_position = 400,
                       .second_segment = kNone,
                       .pool = kPoolOwn,
+                      .rope_offsets = {},
                       .reserved = {}});
     }
     for (uint32_t s = 0; s < 2; ++s) {

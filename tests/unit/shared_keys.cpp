@@ -114,6 +114,7 @@ class SmallModel {
                  .last_position = kNone,
                  .second_segment = kNone,
                  .pool = kPoolOwn,
+                 .rope_offsets = {},
                  .reserved = {}};
     const std::vector<Span> spans{{0, 0, n, 0}};
     std::vector<uint32_t> tokens(n);

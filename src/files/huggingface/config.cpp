@@ -449,7 +449,7 @@ HfConfig read_hf_config(const JsonValue& json, const std::string& where) {
   }
   if (with_images != nullptr && with_images->images != nullptr)
     if (std::optional<ConfigObject> vision = whole.object("vision_config")) {
-      result.model.images = with_images->images->read(whole, *vision, result.model.vocab_size);
+      result.model.images = with_images->images->read(whole, *vision);
       result.names_with_images = with_images->images->names;
     }
   if (const std::optional<bool> tied = whole.flag("tie_word_embeddings"); text && tied)

@@ -72,17 +72,9 @@ ImageConfig read_siglip(ConfigObject& vision, const SiglipDefaults& usual) {
   return images;
 }
 
-uint32_t read_image_token(ConfigObject& whole, const char* key, uint32_t usual,
-                          uint32_t vocab_size) {
-  const uint32_t token = whole.needed_count(key, usual);
-  if (token >= vocab_size)
-    whole.refuse_value(key, "the vocabulary has " + std::to_string(vocab_size) + " tokens");
-  return token;
-}
-
 }  // namespace
 
-ImageConfig read_gemma3_images(ConfigObject& whole, ConfigObject& vision, uint32_t vocab_size) {
+ImageConfig read_gemma3_images(ConfigObject& whole, ConfigObject& vision) {
   ImageConfig images = read_siglip(vision, {.model_types = kSiglip});
   images.preparation = "gemma3";
   images.sees_later_rows = true;
@@ -96,11 +88,11 @@ ImageConfig read_gemma3_images(ConfigObject& whole, ConfigObject& vision, uint32
   images.square_side = images.patches_per_side / tokens_per_side;
   const char* const key =
       whole.find("image_token_id") != nullptr ? "image_token_id" : "image_token_index";
-  images.token = read_image_token(whole, key, 262144, vocab_size);
+  images.token = whole.needed_count(key, 262144);
   return images;
 }
 
-ImageConfig read_idefics3_images(ConfigObject& whole, ConfigObject& vision, uint32_t vocab_size) {
+ImageConfig read_idefics3_images(ConfigObject& whole, ConfigObject& vision) {
   ImageConfig images =
       read_siglip(vision, {.model_types = kIdefics3, .dim = 1152, .n_heads = 16, .patch_size = 32});
   images.preparation = "idefics3";
@@ -111,12 +103,12 @@ ImageConfig read_idefics3_images(ConfigObject& whole, ConfigObject& vision, uint
         "scale_factor",
         "it does not divide the " + std::to_string(images.patches_per_side) + " patches of a side");
   images.square_side = side;
-  images.token = read_image_token(whole, "image_token_id", 128257, vocab_size);
+  images.token = whole.needed_count("image_token_id", 128257);
   return images;
 }
 
 // `hidden_size` is of the text there. A patch has two frames, of which an image fills both.
-ImageConfig read_qwen2_images(ConfigObject& whole, ConfigObject& vision, uint32_t vocab_size) {
+ImageConfig read_qwen2_images(ConfigObject& whole, ConfigObject& vision) {
   refuse_other_type(vision, kQwen2);
   ImageConfig images;
   images.preparation = "qwen2";
@@ -138,7 +130,7 @@ ImageConfig read_qwen2_images(ConfigObject& whole, ConfigObject& vision, uint32_
   images.merger = PatchMerger::concatenate;
   images.projector_activation = Activation::gelu;
   images.has_text_axes = true;
-  images.token = read_image_token(whole, "image_token_id", 151655, vocab_size);
+  images.token = whole.needed_count("image_token_id", 151655);
   return images;
 }
 

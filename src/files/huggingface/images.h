@@ -13,12 +13,12 @@
 
 namespace akunu {
 
-// Of a config.json with a vision_config that is SigLIP's. `vocab_size`: of the text model.
-ImageConfig read_gemma3_images(ConfigObject& whole, ConfigObject& vision, uint32_t vocab_size);
-ImageConfig read_idefics3_images(ConfigObject& whole, ConfigObject& vision, uint32_t vocab_size);
+// Of a config.json with a vision_config that is SigLIP's.
+ImageConfig read_gemma3_images(ConfigObject& whole, ConfigObject& vision);
+ImageConfig read_idefics3_images(ConfigObject& whole, ConfigObject& vision);
 
 // The same for Qwen2-VL.
-ImageConfig read_qwen2_images(ConfigObject& whole, ConfigObject& vision, uint32_t vocab_size);
+ImageConfig read_qwen2_images(ConfigObject& whole, ConfigObject& vision);
 
 // What name rules call a tensor of the encoder of images or behind it, whatever stands before it in the file:
 // "vision_tower.", "multi_modal_projector." or "visual." and more.

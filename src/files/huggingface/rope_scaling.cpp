@@ -156,9 +156,7 @@ RopeAxes read_rope_axes(ConfigObject& scaling, uint32_t n_pairs) {
   if (sections->size() != 3 || sum != static_cast<float>(n_pairs) ||
       n_pairs > RopeAxes::kMostPairs ||
       std::ranges::any_of(*sections, [](float n) { return n < 0 || n != std::floor(n); }))
-    scaling.refuse_value("mrope_section", "akunu needs three counts of pairs, " +
-                                              std::to_string(n_pairs) + " in all and at most " +
-                                              std::to_string(RopeAxes::kMostPairs));
+    return axes;
   const auto n_first = static_cast<uint32_t>((*sections)[0]);
   const auto n_second = static_cast<uint32_t>((*sections)[1]);
   for (uint32_t pair = 0; pair < n_pairs; ++pair) {

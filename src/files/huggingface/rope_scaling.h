@@ -48,7 +48,8 @@ double yarn_attention_factor(const Yarn& yarn);
 double yarn_magnitude(double factor, double scale);
 
 // `mrope_section` has the numbers of pairs that turn by time, by y and by x, one section after the other or, where
-// `mrope_interleaved` says so, in turns (Qwen3-VL). Without the key all turn by time.
+// `mrope_interleaved` says so, in turns (Qwen3-VL). Without the key, or where it does not fit, all turn by time: texts without
+// images are the same then.
 RopeAxes read_rope_axes(ConfigObject& scaling, uint32_t n_pairs);
 
 // Throws ModelFormatError for numbers that are missing or make no sense, and UnsupportedModelError for

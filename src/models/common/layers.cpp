@@ -163,6 +163,10 @@ void give_images(ArchDescriptor& arch, const ModelConfig& config) {
   if (!config.images) return;
   const ImageConfig& from = *config.images;
   require_positive(from.norm_epsilon, "norm_epsilon of its encoder of images");
+  if (from.token >= config.vocab_size)
+    throw ModelFormatError("the token of images (image_token_id or image_token_index) is " +
+                           std::to_string(from.token) + "; the vocabulary has " +
+                           std::to_string(config.vocab_size) + " tokens");
   const uint32_t head_dim = from.dim / from.n_heads;
   LayerDescriptor layer{.mixer = Attention{.n_heads = from.n_heads,
                                            .n_kv_heads = from.n_heads,
@@ -174,7 +178,7 @@ void give_images(ArchDescriptor& arch, const ModelConfig& config) {
   if (from.has_text_axes && config.rope.axes == RopeAxes{})
     throw ModelFormatError(
         "the model does not say which pairs of a head turn by which axis of an "
-        "image (mrope_section)");
+        "image: mrope_section needs three counts of pairs, half of a head in all");
   arch.images = ImageEncoder{.is = from, .layers = std::vector(from.n_layers, layer)};
   if (!from.sees_later_rows) return;
   // Tokens of an image attend to the whole image, so a sliding window must not be shorter than an image.
