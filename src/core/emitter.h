@@ -21,7 +21,7 @@ class Emitter {
           RowClass row_class, Values& values)
       : arch_(arch), tensors_(tensors), device_(device), row_class_(row_class), values_(values) {}
 
-  // Scratch values from here on are not those of the text: other programs run between those of an encoder, and they have
+  // The encoder of images gets separate scratch values from here on: steps of texts run between its parts, and it has
   // another number of rows.
   void use_own_values(std::string owner, uint32_t most_rows) {
     owner_ = std::move(owner);

@@ -45,8 +45,8 @@ struct ImageGrid {
   bool operator==(const ImageGrid&) const = default;
 };
 
-// The encoder of a model that reads images: squares of patch_size pixels become rows, of which squares become vectors of
-// the text.
+// The vision encoder of a model. An image is cut into patches of patch_size x patch_size pixels, which are the encoder's
+// rows. The text model gets one vector for each square of square_side x square_side patches.
 struct ImageConfig {
   static constexpr uint32_t kMostPatches = 1u << 16;  // more are a mistake in a file
   // The limit for images of any shape. Memory for that many is there from the start.
@@ -73,7 +73,8 @@ struct ImageConfig {
   // Between two matrices of the projection; none: there is one matrix.
   Activation projector_activation = Activation::none;
   bool sees_later_rows = false;  // in the text, a row of an image sees the whole image
-  // In the text, rotary positions of an image's rows have three axes, and the text after it continues after the largest.
+  // In the text model, tokens of an image have rotary positions of three axes (M-RoPE). The text after the image continues
+  // at the largest of these positions plus 1.
   bool has_text_axes = false;
 
   bool has_any_shape() const { return patches_per_side == 0; }
@@ -100,7 +101,7 @@ struct ImageEncoder {
     uint32_t x = 0;
     uint32_t y = 0;
   };
-  // Where in the image the patch is that is this row.
+  // The column and row, counted in patches, of the patch that the encoder has in this row.
   Place place_of(const ImageGrid& grid, uint32_t row) const {
     const uint32_t side = is.square_side, in_row = grid.width / side;
     const uint32_t token = row / patches_per_token(), within = row % patches_per_token();

@@ -21,6 +21,8 @@
 namespace akunu {
 namespace {
 
+static_assert(RopeAxes::kMostPairs == kMostPairsWithAxes);
+
 RopeAnglesParams rope_angles(const Rope& rope) {
   RopeAnglesParams params{rope.dim / 2, 0, 0, rope.factor, {}};
   std::ranges::copy(rope.axes.words, params.axes);

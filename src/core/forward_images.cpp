@@ -69,6 +69,7 @@ void ForwardBuilder::project_means(ValueId encoded, uint32_t text_dim) {
 // A row for each token. Its patches lie side by side, so they are one long row.
 void ForwardBuilder::project_squares(ValueId encoded, const ImageEncoder& images,
                                      uint32_t text_dim) {
+  use_own_values(owner(), images.n_tokens());
   const std::string projection = "encoder.projection";
   const uint32_t k = images.patches_per_token() * arch_.dim;
   const bool has_two = images.is.projector_activation != Activation::none;

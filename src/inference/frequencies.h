@@ -24,9 +24,9 @@ class Frequencies {
 
   // Float32 [rope_dim / 2] of each layer; empty where it does not rotate.
   const std::vector<Binding>& of_layers() const { return of_layers_; }
-  // The same of an encoder of images, whose layers are alike.
+  // The same for the encoder of images, whose layers all have one setting.
   Binding of_images() const { return of_images_ ? of_images_->binding() : Binding{}; }
-  // One buffer for all layers of the text that rotate alike.
+  // The text model's layers with equal rotary settings share one buffer.
   const std::vector<OwnedBuffer>& buffers() const { return buffers_; }
   // What is in the buffers, one after the other.
   std::vector<std::byte> bytes() const;

@@ -49,8 +49,8 @@ std::array<int32_t, 3> rope_offsets(const ImageEncoder& encoder,
 // The images that a model has seen last: one that comes again keeps its token. Any thread.
 class Images {
  public:
-  // `width`: patches in a row of it; 0: as the model has it. Throws UnsupportedModelError for a model that reads no images,
-  // ArgumentError for patches that make none.
+  // `width`: how many patches wide the image is; 0: the model's fixed width. Throws UnsupportedModelError for a model that
+  // reads no images, ArgumentError where the patches do not fill a rectangle that the model accepts.
   std::shared_ptr<Image> take(const ArchDescriptor& arch, std::span<const float> patches,
                               uint32_t width);
 

@@ -10,7 +10,7 @@ namespace akunu {
 
 namespace {
 
-// An image may have fewer rows than the parts have at most.
+// The encoder's programs are compiled for the largest image; this one may have fewer patches.
 std::vector<PassPart> parts_for(const Model& model, const Image& image) {
   std::vector<PassPart> parts = model.programs.encoder.parts;
   for (PassPart& part : parts)

@@ -258,7 +258,7 @@ void register_model(py::module_& m) {
           },
           py::arg("tokens"), py::arg("window"), py::arg("first") = 0, py::arg("priority") = 0)
       // Of numbers of its patches, float32 [n_patches, numbers]; those that become a token lie one after the other.
-      // `width`: patches in a row of the image; 0: as all images of the model have.
+      // `width`: how many patches wide the image is; 0: the model's fixed width.
       .def(
           "image",
           [](const NativeModel& model,

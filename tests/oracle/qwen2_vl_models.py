@@ -1,6 +1,6 @@
 """A small random Qwen2-VL, written by transformers.
 
-path = write(tmp_path / "model", "square")
+path = write(tmp_path / "model", "fours")
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from akunu.text.request import Request as ChatRequest
 
 pytestmark = pytest.mark.oracle
 
-# Within the limits, above and below them, a line, a tower, and what a side rounds up.
+# Within the limits of pixels, above and below them, very wide, very high, sides to round up.
 SIZES = [(60, 45), (300, 170), (40, 70), (1, 1), (1000, 7), (7, 1000), (12, 13), (225, 223)]
 
 

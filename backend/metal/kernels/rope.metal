@@ -4,9 +4,9 @@
 #include "metal/kernels/functions.h"
 #include "metal/kernels/norm.h"
 
-// angles[r, 2 i] = cos a, angles[r, 2 i + 1] = sin a,
-// a = (position + rope_offsets[axis of i]) * inverse_frequencies[i], times
-// factor and 1 + growth * log(1 + position / growth_length).
+// angles[r, 2 i] = scale * cos a, angles[r, 2 i + 1] = scale * sin a, where
+//   a = (position + rope_offsets[axis of pair i]) * inverse_frequencies[i]
+//   scale = factor * (1 + growth * log(1 + position / growth_length))
 // Positions come from the rows, so a chained row's angles move on with it.
 [[kernel]] void rope_angles(device const float* inverse_frequencies [[buffer(0)]],
                             device float* angles [[buffer(1)]],

@@ -107,7 +107,8 @@ ImageConfig read_idefics3_images(ConfigObject& whole, ConfigObject& vision) {
   return images;
 }
 
-// `hidden_size` is of the text there. A patch has two frames, of which an image fills both.
+// `hidden_size` is the width of the text model; `embed_dim` is that of the encoder. A patch holds two video frames; an
+// image is used for both.
 ImageConfig read_qwen2_images(ConfigObject& whole, ConfigObject& vision) {
   refuse_other_type(vision, kQwen2);
   ImageConfig images;

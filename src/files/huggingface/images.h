@@ -13,11 +13,11 @@
 
 namespace akunu {
 
-// Of a config.json with a vision_config that is SigLIP's.
+// Read the vision_config of a config.json; these two families have SigLIP as their vision encoder.
 ImageConfig read_gemma3_images(ConfigObject& whole, ConfigObject& vision);
 ImageConfig read_idefics3_images(ConfigObject& whole, ConfigObject& vision);
 
-// The same for Qwen2-VL.
+// Qwen2-VL has its own vision encoder.
 ImageConfig read_qwen2_images(ConfigObject& whole, ConfigObject& vision);
 
 // What name rules call a tensor of the encoder of images or behind it, whatever stands before it in the file:
